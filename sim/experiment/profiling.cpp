@@ -13,6 +13,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/core_sharing.hpp"
 #include "sim/experiment/limits.hpp"
+#include "sim/experiment/measured_costs.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/plan/overlap.hpp"
@@ -174,6 +175,20 @@ void put_notes(Validation& v, Validation said) {
   v.doubts = std::move(said.doubts);
 }
 
+/// Simulates the run again with its own operation times, and judges by what its threads waited for cores.
+void explain_errors(Validated& v, const std::string& simulator, Clock clock) {
+  const Timeline& measured = v.measured.timeline;
+  if (!measured.instruction_times) return;
+  add_replay(v.validation, v.compiled.program, execute(with_measured_times(v.compiled, measured), simulator));
+  if (clock != Clock::Host) return;
+  if (measured.core_waits.empty())
+    v.validation.notes.push_back(
+        "this system does not tell what threads wait for a core (/proc/thread-self/schedstat), so only the spread of "
+        "the readings tells of other work on it");
+  if (const std::string doubt = core_waits_doubt(v.validation.waits, v.validation.iteration.measured); !doubt.empty())
+    v.validation.doubts.push_back(doubt);
+}
+
 }  // namespace
 
 Validated validate_experiment(const Experiment& experiment, const std::string& backend, const std::string& simulator,
@@ -209,6 +224,7 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
   v.validation =
       compare(v.compiled.program, v.simulated.timeline, v.simulated.report, v.measured.timeline, v.compiled.cluster());
   put_notes(v.validation, std::move(said));
+  explain_errors(v, simulator, def.clock);
   note_profile(v);
   check_transport(e, v);
   if (profiled_here)

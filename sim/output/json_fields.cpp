@@ -123,6 +123,25 @@ const MapSpec& problem_fields() {
   return spec;
 }
 
+const MapSpec& model_error_fields() {
+  using namespace config;
+  static const MapSpec spec{.title = "Relative errors over the iterations.",
+                            .fields = {number("median").doc("Their median."), number("worst").doc("The largest.")}};
+  return spec;
+}
+
+const MapSpec& core_waits_fields() {
+  using namespace config;
+  static const MapSpec spec{
+      .title = "How long the computations of an iteration could have run and had no core.",
+      .fields = {number("waited").doc("Sum over all devices."),
+                 number("simulated").doc("Such waits in the simulation, where that shares cores among threads."),
+                 number("computing").doc("Sum of the times of all computations."),
+                 number("marked").doc("Time of the computations that waited for more than 1 % of it, on the device "
+                                      "with most.")}};
+  return spec;
+}
+
 }  // namespace
 
 const MapSpec& trace_fields() {
@@ -192,6 +211,19 @@ const MapSpec& validation_fields() {
                  pairs("by_stage_s").doc("Seconds of one instruction by stage and kind; largest error first."),
                  pairs("device_busy_s").doc("Seconds of computation of each device in an iteration."),
                  pairs("peak_memory_bytes").doc("Peak memory of each device in bytes."),
+                 list("iterations_replayed_s", number("seconds"))
+                     .optional()
+                     .doc("Each measured iteration, simulated with the operation times measured in it, in seconds."),
+                 map("model_error", model_error_fields())
+                     .optional()
+                     .doc("Relative errors of these: of order, overlap and messages."),
+                 number("cost_error")
+                     .optional()
+                     .doc("Relative error of the iteration that comes from the costs of operations."),
+                 list("core_waits_s", map("iteration", core_waits_fields()))
+                     .positional()
+                     .optional()
+                     .doc("What the threads of each measured iteration waited for a core, in seconds."),
                  map("network", network_fields()).optional().doc("The network that --network built for the run.")}};
   return spec;
 }

@@ -250,6 +250,15 @@ std::string validation_json(const std::string& title, const Validation& v, const
                          {"device_busy_s", pairs_json(v.devices)},
                          {"peak_memory_bytes", pairs_json(v.memory)}};
   if (network) json["network"] = *network;
+  if (!v.replayed.empty()) {
+    const ModelError model = model_error(v);
+    json["iterations_replayed_s"] = v.replayed;
+    json["model_error"] = JsonObject{{"median", model.median}, {"worst", model.worst}};
+    json["cost_error"] = cost_error(v);
+  }
+  for (const CoreWaits& w : v.waits)
+    json["core_waits_s"].push_back(
+        JsonObject{{"waited", w.waited}, {"simulated", w.simulated}, {"computing", w.computing}, {"marked", w.marked}});
   return json.dump(2);
 }
 

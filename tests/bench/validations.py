@@ -3,9 +3,10 @@
 
     validations.py STAGECRAFT [REPETITIONS] [CASE[,CASE...]]
 
-Each repetition profiles, simulates and runs again. Printed: the median and the worst error of the iteration, the error of
-updates and messages, how many runs were sure of their answer, and the load of the machine, because with other work on it
-an error says little. Cases: transformer and mlp in two stages, dag with two branches on two threads, of which the second
+Each repetition profiles, simulates and runs again. Printed: the median and the worst error of the iteration; of the model,
+which simulates each iteration with the operation times measured in it, the median over the repetitions and the worst single
+iteration; the error of updates and messages; how many runs were sure of their answer; and the load of the machine, because
+with other work on it the error of the costs says little. Cases: transformer and mlp in two stages, dag with two branches on two threads, of which the second
 joins them, tensor in a group of two; stages4 and stages8 have more threads than a machine with two cores. A run that is refused says why.
 `tools/bench validations` prints the same table."""
 import argparse
@@ -61,6 +62,9 @@ def kind_of(validation, name):
 def summary(validations):
     errors = [v["iteration_s"]["error"] for v in validations]
     parts = [f"median {percent(statistics.median(errors))}", f"worst {percent(max(errors, key=abs))}"]
+    if models := [v["model_error"] for v in validations if "model_error" in v]:
+        parts.append(f"model median {percent(statistics.median(m['median'] for m in models))}")
+        parts.append(f"worst {percent(max((m['worst'] for m in models), key=abs))}")
     for name in ("U", "message"):
         kinds = [e for v in validations if (e := kind_of(v, name)) is not None]
         if kinds:

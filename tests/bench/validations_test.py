@@ -19,7 +19,8 @@ count.write_text("x" * (n + 1))
 out = pathlib.Path(sys.argv[sys.argv.index("--out") + 1])
 out.mkdir(parents=True)
 out.joinpath("validation.json").write_text(json.dumps({
-    "iteration_s": {"error": [0.01, -0.2, 0.03][n]}, "sure": n > 0, "instructions_s": [{"name": "U", "error": 0.5}]}))
+    "iteration_s": {"error": [0.01, -0.2, 0.03][n]}, "sure": n > 0, "instructions_s": [{"name": "U", "error": 0.5}],
+    "model_error": {"median": [0.004, -0.002, 0.001][n], "worst": [0.02, -0.03, 0.01][n]}}))
 """
 
 
@@ -46,7 +47,7 @@ class Validations(unittest.TestCase):
     def test_median_worst_and_sure(self):
         code, out, err = self.run_with("3", "mlp")
         self.assertEqual((code, err), (0, ""))
-        self.assertIn("median +1.0 %, worst -20.0 %, U +50.0 %  2 of 3 sure", out)
+        self.assertIn("median +1.0 %, worst -20.0 %, model median +0.1 %, worst -3.0 %, U +50.0 %  2 of 3 sure", out)
 
     def test_a_refusal_says_why(self):
         code, out, _ = self.run_with("2", "stages8")

@@ -2,9 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/support/road.hpp"
-
 #include "backends/real/program_executor.hpp"
+#include "tests/support/road.hpp"
 
 namespace stagecraft::run_queue_test {
 namespace {

@@ -221,6 +221,8 @@ TEST_CASE("validate simulates with the profile that it took, or with that of the
       load_experiment("examples/teacher", {"model.widths=[6, 8, 8, 3]", "plan.stages=2", "run.iterations=4"});
   const Validated fresh = validate_experiment(scenario, "cpu", "ideal", 0);
   CHECK(fresh.validation.iterations.size() == 3);
+  CHECK(fresh.validation.replayed.size() == 3);
+  CHECK(fresh.validation.waits.size() == (fresh.measured.timeline.core_waits.empty() ? 0 : 3));
   CHECK(fresh.simulated.timeline.clock == Clock::Simulated);
   CHECK(fresh.measured.timeline.clock == Clock::Host);
   CHECK(fresh.measured.timeline.learnt.has_value());

@@ -80,12 +80,58 @@ TEST_CASE("no verdict is sure while there are doubts, and the file has what the 
   v.doubts = {"the load of this machine changed"};
   CHECK(!is_sure(v, 0.05));
   const std::string text = to_text(v, 0.05);
-  for (const char* line : {"note: eight threads share two cores\n", "note: the load of this machine changed\n",
-                           "yes, within 5 %, but that is not sure: see the notes"})
+  for (const char* line : {"note: eight threads share two cores\n", "  not sure: the load of this machine changed\n",
+                           "yes, within 5 %, but that is not sure: the simulated"})
     CHECK(text.find(line) != std::string::npos);
   const std::string json = validation_json("a title", v, {}, {}, 0.05);
   CHECK(json.find("\"sure\": false") != std::string::npos);
   CHECK(json.find("\"eight threads share two cores\",\n    \"the load of this machine changed\"") != std::string::npos);
+}
+
+TEST_CASE("a small error from large ones in opposite directions names them, where they matter") {
+  Validation v;
+  v.iteration = {"iteration", 1.02, 1, 0.01, 20};
+  v.devices = {{"a", 1, 1, 0, 20}, {"b", 1, 1, 0, 20}};
+  v.totals = {{"forward", 0.6, 0.4, 0, 80}, {"backward", 0.6, 0.9, 0, 80}, {"update", 0.002, 0.001, 0, 20}};
+  v.messages = {"messages", 0.0001, 0.3, 0, 40};
+  const auto text = [&] { return verdict_text(v, 0.05); };
+  CHECK(text().find("  errors cancel each other out: forward +50.0 %, backward -33.3 %, messages -100.0 %\n") !=
+        std::string::npos);
+  v.totals[0].simulated = 0.42;  // +5 %
+  CHECK(text().find("cancel") == std::string::npos);
+  v.totals[0].simulated = 0.6;
+  v.totals[1].simulated = 0.89;
+  v.messages.measured = 0.01;  // Messages are -99 % off, which is 0.5 % of the time of two devices.
+  CHECK(text().find("cancel") == std::string::npos);
+  v.messages.measured = 0.3;
+  v.iteration.simulated = 1.2;  // The iteration is as wrong as they are, so nothing is hidden.
+  CHECK(text().find("cancel") == std::string::npos);
+}
+
+TEST_CASE("the verdict ends with the error of the model and that of the costs, and the file has both") {
+  Validation v;
+  v.iteration = {"iteration", 1.2, 1, 0.01, 3};
+  v.iterations = {0.9, 1, 2};
+  CHECK(to_text(v, 0.05).find("order, overlap and messages") == std::string::npos);
+  CHECK(validation_json("a title", v, {}, {}, 0.05).find("model_error") == std::string::npos);
+  v.replayed = {0.9, 0.99, 1.97};  // 0, -1 and -1.5 %
+  v.totals = {{"forward", 0.5, 0.45, 0, 80}, {"backward", 0.7, 0.5, 0, 80}};
+  CHECK(model_error(v).median == doctest::Approx(-0.01));
+  CHECK(model_error(v).worst == doctest::Approx(-0.015));
+  CHECK(cost_error(v) == doctest::Approx(1.2 / 0.99 - 1));
+  const std::string last =
+      "  order, overlap and messages: within 1.5 % on every iteration; costs: +21.2 %, because backward took 29 % less "
+      "time in the run than in the simulation\n";
+  CHECK(to_text(v, 0.05).ends_with(last));
+  CHECK(to_text(v, 0.05).find("an iteration is -1.0 % off in the median, -1.5 % at worst") != std::string::npos);
+  v.replayed[2] = 1.8;
+  CHECK(to_text(v, 0.05).find("messages: -1.0 % in the median iteration, -10.0 % in the worst; costs") !=
+        std::string::npos);
+  v.iteration.simulated = 0.8;  // Now the costs are too low, and no kind is.
+  CHECK(to_text(v, 0.05).ends_with("costs: -19.2 %\n"));
+  const std::string json = validation_json("a title", v, {}, {}, 0.05);
+  for (const char* key : {"\"iterations_replayed_s\"", "\"model_error\"", "\"cost_error\""})
+    CHECK(json.find(key) != std::string::npos);
 }
 
 }  // namespace stagecraft::validation_test

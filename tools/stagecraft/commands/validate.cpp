@@ -120,6 +120,9 @@ int execute_validate(const Arguments& a) {
     const Validated control =
         validate_experiment(undivided(experiment), a.text("backend"), a.text("simulator"), seconds);
     print("\nControl: the same in one stage on one device\n" + to_text(control.validation, kTolerance));
+    print(fmt::format("\nThe scenario itself, {} on {}\n", pluralize(v.compiled.plan.stage_count(), "stage"),
+                      pluralize(v.compiled.plan.device_count(), "device")) +
+          verdict_text(v.validation, kTolerance));
   }
   if (a.has("out")) {
     const std::string folder = a.text("out");
