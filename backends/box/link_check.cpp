@@ -27,12 +27,12 @@ namespace stagecraft::box {
 namespace {
 
 constexpr std::size_t kMostPairs = 8;
-constexpr double kPackets = 600;      // In a reading: one more or less is 0.2 %.
-constexpr double kFirstPackets = 40;  // Before a reading begins, and this many round trips:
-constexpr double kRoundTrips = 14;    // a new connection needs them until it sends at the rate of its link.
+constexpr double kPackets = 600;        // In a reading: one more or less is 0.2 %.
+constexpr double kFirstPackets = 40;    // Before a reading begins, and this many round trips:
+constexpr double kRoundTrips = 14;      // a new connection needs them until it sends at the rate of its link.
 constexpr double kMachineDelay = 1e-3;  // Seconds of a round trip that the links have no part in, at most.
 constexpr double kDrains = 4;           // Windows that leave before two flows share evenly.
-constexpr double kLeastWindow = 0.15;  // Seconds of a reading.
+constexpr double kLeastWindow = 0.15;   // Seconds of a reading.
 
 using Clock = std::chrono::steady_clock;
 
