@@ -1,5 +1,5 @@
-// The fields of a cluster that is a platform file of SimGrid. expand_platform() in sim/experiment replaces it by the hosts
-// and links that SimGrid makes of it before build() could be called, so that nothing here knows the library.
+// The fields of a cluster that is a platform file of SimGrid. expand_platform() in sim/experiment replaces it by the
+// hosts and links that SimGrid makes of it before build() could be called, so that nothing here knows the library.
 
 #include "sim/core/diagnostic.hpp"
 #include "topologies/cluster_writer.hpp"

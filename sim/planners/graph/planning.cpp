@@ -26,7 +26,8 @@ using TypeChoice = std::vector<DeviceTypeId>;
 bool has_gradients(const PlannerInput& input, const chain_partition::Types& types) {
   const auto ids = input.model.layers.ids();
   return std::any_of(ids.begin(), ids.end(), [&](LayerId layer) {
-    return input.costs.at(layer, types.types.front(), whole_samples(input.options.micro_batch_size)).backward().value > 0;
+    return input.costs.at(layer, types.types.front(), whole_samples(input.options.micro_batch_size)).backward().value >
+           0;
   });
 }
 

@@ -63,8 +63,8 @@ struct TiedSum {
 
 struct Exchanges {
   std::vector<TiedSum> list;  ///< In the order in which a device takes part in them.
-  std::vector<int> updates;    ///< Stages with tied weights, in the order of their updates at the end of a row.
-  std::vector<bool> tied;      ///< [stage]
+  std::vector<int> updates;   ///< Stages with tied weights, in the order of their updates at the end of a row.
+  std::vector<bool> tied;     ///< [stage]
 };
 
 /// The order of one iteration as a job shop with a machine for each rank: the steps, what they wait for, and what they
