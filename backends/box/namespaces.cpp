@@ -55,7 +55,7 @@ std::string reason_of_refusal(int error) {
            "or "
            "run this as root";
   return fmt::format(
-      "this process may not make network namespaces ({}): run it as root, or in a container with '--privileged'",
+      "this process may not make network namespaces ({}): run it as root, or in a container that is privileged",
       std::strerror(error));
 }
 

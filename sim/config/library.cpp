@@ -180,9 +180,13 @@ std::string find_file(FileKind kind, const std::string& name, const std::string&
 
 std::string suggest_file(FileKind kind, const std::string& given, const std::string& from) {
   const auto files = words_for(kind, given, from.starts_with('<') ? fs::path() : fs::path(from).parent_path());
+  // An ending that both have makes no two names alike.
+  const auto bare = [](const std::string& word) {
+    return is_text_file(word) ? fs::path(word).replace_extension().string() : word;
+  };
   std::vector<std::string> words;
-  for (const auto& [word, written] : files) words.push_back(word);
-  const auto near = closest(given, words);
+  for (const auto& [word, written] : files) words.push_back(bare(word));
+  const auto near = closest(bare(given), words);
   if (!near) {
     fs::path path(given);
     const std::string related =
