@@ -180,21 +180,22 @@ std::string find_file(FileKind kind, const std::string& name, const std::string&
 
 std::string suggest_file(FileKind kind, const std::string& given, const std::string& from) {
   const auto files = words_for(kind, given, from.starts_with('<') ? fs::path() : fs::path(from).parent_path());
-  // An ending that both have makes no two names alike.
-  const auto bare = [](const std::string& word) {
-    return is_text_file(word) ? fs::path(word).replace_extension().string() : word;
-  };
-  std::vector<std::string> words;
-  for (const auto& [word, written] : files) words.push_back(bare(word));
-  const auto near = closest(bare(given), words);
-  if (!near) {
-    fs::path path(given);
-    const std::string related =
-        suggest(is_text_file(path) ? path.replace_extension().string() : given, file_names(kind));
-    return related.starts_with("did you mean") ? related : "";
+  // An ending that both have makes no two names alike, so it is not compared.
+  const std::string ending = is_text_file(given) ? fs::path(given).extension().string() : "";
+  for (const bool has_ending : {true, false}) {
+    const std::size_t left_out = has_ending ? ending.size() : 0;
+    std::vector<std::string> words, writings;
+    for (const auto& [word, written] : files)
+      if (word.ends_with(ending) == has_ending) {
+        words.push_back(word.substr(0, word.size() - left_out));
+        writings.push_back(written);
+      }
+    if (const auto near = closest(given.substr(0, given.size() - left_out), words))
+      return fmt::format("did you mean '{}'?", writings[std::find(words.begin(), words.end(), *near) - words.begin()]);
   }
-  const auto at = std::find(words.begin(), words.end(), *near) - words.begin();
-  return fmt::format("did you mean '{}'?", files[at].second);
+  fs::path path(given);
+  const std::string related = suggest(is_text_file(path) ? path.replace_extension().string() : given, file_names(kind));
+  return related.starts_with("did you mean") ? related : "";
 }
 
 std::string scenario_file(const std::string& given) { return given_file(FileKind::Scenario, given, "scenarios"); }
