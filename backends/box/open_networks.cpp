@@ -108,7 +108,8 @@ void write_whole(int file, const std::string& text) {
         network, check,
         [&](const Opened& opened) {
           write_whole(file.number(), to_json(opened));
-          parent.send("+");
+          // Ctrl-C in the command that waits for the network means that it is not wanted.
+          if (!parent.send("+")) throw BackendError("interrupted");
           parent.close();
           const OpenFile nothing(open("/dev/null", O_RDWR | O_CLOEXEC));
           for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing.number(), standard);

@@ -6,6 +6,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/limits.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/output/json_files.hpp"
 #include "sim/output/network_validation.hpp"
@@ -64,6 +65,7 @@ Json network_result(const Arguments& a, const NetworkValidation& v, const std::v
 int validate_network(const Arguments& a) {
   if (a.text("network") != "namespaces")
     throw InputError(fmt::format("--network: '{}' is not known", a.text("network")), "namespaces");
+  simulating_backend(a.text("simulator"));
   require_namespaces();
   if (a.has("out")) make_folder(a, {"validation.json"});
   const box::NetworkOptions options = box_options(a);
@@ -75,6 +77,7 @@ int validate_network(const Arguments& a) {
                                                                  a.text("simulator"), options.scale, seconds);
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), sets));
+  check_real_run(compiled, "cpu");
   const Outcome simulated = run(compiled, a.text("simulator"));
   const box::Network network = box::network_of(compiled.cluster(), talking_devices(compiled), options);
   const box::RunningNetwork running(network, true);
