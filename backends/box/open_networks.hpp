@@ -16,7 +16,8 @@ struct OpenNetwork {
 /// The networks of this user that are up. What a process that was killed left is no network: its file is removed.
 std::vector<OpenNetwork> open_networks();
 
-/// Builds a network in a process of its own and returns when it is up. InputError if a network with that name is up already.
+/// Builds a network in a process of its own and returns when it is up. InputError if a network with that name is up
+/// already.
 OpenNetwork open_network(const std::string& name, const Network&, bool check);
 
 /// Ends the processes in the network, then the network. They get SIGTERM, and SIGKILL after `patience`.

@@ -31,7 +31,7 @@ void CompletionWatch::until(const std::function<bool()>& done) {
     bool moved = false;
     for (std::size_t q = 0; q < events_.of_queue.size(); ++q) moved = poll(q) || moved;
     if (moved) nap.reset();
-    const ProgressEvent news = beat_(moved);
+    const ProgressEvent news = news_of_all(moved);
     throw_if_over(news);
     if (moved || news == ProgressEvent::Moved)
       since = real::steady_seconds();
@@ -40,6 +40,12 @@ void CompletionWatch::until(const std::function<bool()>& done) {
     between_looks_();
     if (!moved) nap();
   }
+}
+
+ProgressEvent CompletionWatch::news_of_all(bool moved) const try {
+  return beat_(moved);
+} catch (const BackendError& e) {  // What the first process says or a lost connection: this adds what is known here.
+  throw BackendError(fmt::format("{}:\n{}", e.what(), whereabouts()));
 }
 
 void CompletionWatch::throw_if_over(ProgressEvent news) const {

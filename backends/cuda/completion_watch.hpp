@@ -28,6 +28,7 @@ class CompletionWatch {
   bool poll(std::size_t queue);  ///< Whether anything has ended.
   [[noreturn]] void stuck() const;
   std::string whereabouts() const;
+  ProgressEvent news_of_all(bool moved) const;
   void throw_if_over(ProgressEvent) const;
 
   const Program& p_;

@@ -34,7 +34,8 @@ std::optional<Reduction::Numbers> Reduction::collect() {
   bool all_heard = true, fails = false;
   for (int r = 1; r < world().size; ++r) {
     if (heard_[r]) continue;
-    const std::string lost_before = wire().loss(r);  // What came before the loss counts.
+    const std::string lost_before = wire().loss(r);  // What came before the loss or the failure counts.
+    const bool failed_before = is_failing(r);
     if (const auto text = wire().take(r, kind_)) {
       heard_[r] = true;
       const auto numbers = ByteReader(*text).get<Numbers>();
@@ -43,7 +44,7 @@ std::optional<Reduction::Numbers> Reduction::collect() {
     }
     all_heard = false;
     if (loss.empty()) loss = lost_before;
-    fails = fails || is_failing(r);
+    fails = fails || failed_before;
   }
   if (!all_heard && loss.empty() && fails) throw FailedElsewhere();
   if (!all_heard && loss.empty()) return {};
@@ -54,8 +55,9 @@ std::optional<Reduction::Numbers> Reduction::collect() {
 
 std::optional<Reduction::Numbers> Reduction::ask() {
   const std::string lost_before = wire().loss(0);
+  const bool failed_before = is_failing(0);
   const auto text = wire().take(0, kind_);
-  if (!text && is_failing(0)) {
+  if (!text && failed_before) {
     const std::string headline = wire().take(0, WordKind::Failure).value_or("");
     headline.empty() ? throw FailedElsewhere() : throw BackendError(headline);
   }
