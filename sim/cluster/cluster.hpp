@@ -51,11 +51,12 @@ struct Device {
 /// A cable between two places, or a shared medium among several.
 struct Link {
   std::string name;
-  Bandwidth bandwidth;
+  Bandwidth bandwidth;  ///< Bytes of messages in a second: `efficiency` times the rate that a data sheet has.
   Seconds latency;
   Duplex duplex = Duplex::Full;
   std::vector<VertexId> ends;
-  int length = 1;  ///< Number of links that it counts as when routes are compared.
+  int length = 1;         ///< Number of links that it counts as when routes are compared.
+  double efficiency = 1;  ///< The share of its rate that is not headers.
 };
 
 /// One link crossed by a route. `forward` is from the first end to the second.

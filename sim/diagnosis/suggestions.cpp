@@ -11,12 +11,14 @@
 namespace stagecraft::diagnosis {
 namespace {
 
-/// Paths of all maps below whose `bandwidth` is this one.
+/// Paths of all maps below whose `bandwidth`, without headers, is this one.
 void find_bandwidth(const config::Value& at, const std::string& path, Bandwidth bandwidth,
                     std::vector<std::string>& paths) {
+  const config::Value* efficiency = at.find("efficiency");
+  const double share = efficiency && at.has("bandwidth") ? config::as_real(*efficiency) : 1;
   for (const config::Member& m : at.members) {
     const std::string below = path + "." + m.key;
-    if (m.key == "bandwidth" && m.value.is_scalar() && config::as_bandwidth(m.value) == bandwidth)
+    if (m.key == "bandwidth" && m.value.is_scalar() && config::as_bandwidth(m.value) * share == bandwidth)
       paths.push_back(below);
     find_bandwidth(m.value, below, bandwidth, paths);
   }
@@ -47,9 +49,10 @@ std::optional<Suggestion> faster_trunks(const DiagnosisInput& in, const Link& li
   if (!cluster.has("oversubscription") && !cluster.has("down")) return {};
   if (cluster.has("trunk") || !cluster.has(kind) || !is_between_switches(in, link)) return {};
   std::string members;
+  const Bandwidth rate = link.bandwidth / link.efficiency;
   for (const config::Member& m : cluster.at(kind).members)
     members += fmt::format("{}{}: {}", members.empty() ? "" : ", ", m.key,
-                           m.key == "bandwidth" ? gigabits(link.bandwidth, factor) : m.value.text);
+                           m.key == "bandwidth" ? gigabits(rate, factor) : m.value.text);
   return Suggestion{
       {fmt::format("cluster.trunk={{{}}}", members)},
       fmt::format("links between switches, such as {}, with {:.4g} times the bandwidth", link.name, factor)};
@@ -94,7 +97,7 @@ std::optional<Suggestion> faster_link(const DiagnosisInput& in, LinkId l, double
   std::vector<std::string> paths;
   find_bandwidth(in.experiment().source->at("cluster"), "cluster", link.bandwidth, paths);
   const auto suggestion = [&](const std::string& path, const std::string& which) {
-    return Suggestion{{fmt::format("{}={}", path, gigabits(link.bandwidth, factor))},
+    return Suggestion{{fmt::format("{}={}", path, gigabits(link.bandwidth / link.efficiency, factor))},
                       fmt::format("{} with {:.4g} times the bandwidth", which, factor)};
   };
   const std::string named = "." + link.name + ".bandwidth";

@@ -12,10 +12,17 @@ namespace {
 
 using config::Dimension;
 
-const config::MapSpec kMediumFields{
-    "What all share.",
-    {config::quantity("bandwidth", Dimension::Bandwidth).doc("Bandwidth that all transfers share."),
-     config::quantity("latency", Dimension::Time).fallback("0").doc("Time from one station to another.")}};
+const config::MapSpec& medium_fields() {
+  static const config::MapSpec spec = [] {
+    config::MapSpec derived{
+        "What all share.",
+        {config::quantity("bandwidth", Dimension::Bandwidth).doc("Bandwidth that all transfers share."),
+         config::quantity("latency", Dimension::Time).fallback("0").doc("Time from one station to another.")}};
+    derived.fields.push_back(*link_fields().find("efficiency"));
+    return derived;
+  }();
+  return spec;
+}
 
 const config::MapSpec& edge_lan_group_fields() {
   static const config::MapSpec spec{
@@ -34,7 +41,7 @@ const config::MapSpec kEdgeLanFields{
          .counted_by("count")
          .doc("The devices, in the order of the cluster. A number is the number of devices in all; it keeps the "
               "proportions of the groups that it replaces."),
-     config::map("medium", kMediumFields).doc("The radio channel or the hub."), types_field()}};
+     config::map("medium", medium_fields()).doc("The radio channel or the hub."), types_field()}};
 
 Cluster build_edge_lan(const config::Value& map) {
   ClusterWriter writer(map);
@@ -48,7 +55,7 @@ Cluster build_edge_lan(const config::Value& map) {
     const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
     const DeviceTypeId type = writer.type(group.at("type"), path + ".type", name);
     Link adapter{.name = {}, .bandwidth = medium.bandwidth, .latency = {}, .duplex = Duplex::Half, .ends = {}};
-    if (group.has("bandwidth")) adapter.bandwidth = writer.link(group, path).bandwidth;
+    if (group.has("bandwidth")) adapter.bandwidth = writer.link(group, path).bandwidth * medium.efficiency;
     for (int i = 0; i < config::as_int(group.at("count")); ++i) {
       const std::string device = fmt::format("{}{}", name, used[name]++);
       writer.add_device(device, type, device);

@@ -94,6 +94,7 @@ TEST_CASE("links have defaults and duplex words, and a bandwidth of zero is refu
   CHECK(plain.bandwidth.value == 1e9);
   CHECK(plain.latency.value == 0);
   CHECK(plain.duplex == Duplex::Full);
+  CHECK(plain.efficiency == 1);
   CHECK(read_link(test::checked("{bandwidth: 1 GB/s, duplex: half}", link_fields()), "l").duplex == Duplex::Half);
   CHECK(read_link(test::checked("{bandwidth: 1 GB/s, duplex: unshared}", link_fields()), "l").duplex ==
         Duplex::Unshared);
@@ -102,6 +103,17 @@ TEST_CASE("links have defaults and duplex words, and a bandwidth of zero is refu
         0);
   CHECK(test::input_error_of([&] { test::checked("{bandwidth: -1 GB/s}", link_fields()); }).find("negative") !=
         std::string::npos);
+}
+
+TEST_CASE("messages get the share of a link's bandwidth that is not headers") {
+  const Link link = read_link(test::checked("{bandwidth: 100 Mbit/s, efficiency: 0.956}", link_fields()), "l");
+  CHECK(link.bandwidth.value == 12.5e6 * 0.956);
+  CHECK(link.efficiency == 0.956);
+  for (const char* share : {"0", "-0.5", "1.01"}) {
+    CAPTURE(share);
+    const std::string text = std::string("{bandwidth: 1 GB/s, efficiency: ") + share + "}";
+    CHECK_THROWS_AS(test::checked(text, link_fields()), InputError);
+  }
 }
 
 }  // namespace stagecraft::device_type_test
