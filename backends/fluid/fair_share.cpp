@@ -28,7 +28,7 @@ void set_bandwidths(Paths& paths, std::span<const double> bandwidths, std::span<
   for (std::size_t l = 0; l < bandwidths.size(); ++l) paths.capacity[2 * l] = paths.capacity[2 * l + 1] = bandwidths[l];
   for (std::size_t r = 0; r < routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
-    double slowest = bandwidths[routes[r].hops.front().link.value];
+    double slowest = routes[r].max_rate.value;
     for (const Hop& hop : routes[r].hops) slowest = std::min(slowest, bandwidths[hop.link.value]);
     paths.alone[r] = slowest;
   }

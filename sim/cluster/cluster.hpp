@@ -7,6 +7,7 @@
 
 #include "sim/cluster/change.hpp"
 #include "sim/core/id_vector.hpp"
+#include "sim/core/numbers.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
@@ -55,8 +56,9 @@ struct Link {
   Seconds latency;
   Duplex duplex = Duplex::Full;
   std::vector<VertexId> ends;
-  int length = 1;         ///< Number of links that it counts as when routes are compared.
-  double efficiency = 1;  ///< The share of its rate that is not headers.
+  int length = 1;           ///< Number of links that it counts as when routes are compared.
+  double efficiency = 1;    ///< The share of its rate that is not headers.
+  Bytes window{};           ///< What one message may have under way without an acknowledgement; zero: no limit.
 };
 
 /// One link crossed by a route. `forward` is from the first end to the second.
@@ -69,8 +71,9 @@ struct Hop {
 
 struct Route {
   std::vector<Hop> hops;
-  Seconds latency;      ///< Sum over the hops.
-  Bandwidth bandwidth;  ///< Least over the hops.
+  Seconds latency;                ///< Sum over the hops.
+  Bandwidth bandwidth;            ///< The most that one message gets: the least over the hops, and `max_rate`.
+  Bandwidth max_rate{kInfinity};  ///< The smallest window over the hops in each round trip, of twice the latency.
 };
 
 /// A route from one device to another that is given instead of found.

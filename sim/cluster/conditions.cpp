@@ -154,7 +154,7 @@ double Conditions::latency(const Route& route, double at) const {
 }
 
 double Conditions::bandwidth(const Route& route, double at) const {
-  double slowest = kForEver;
+  double slowest = route.max_rate.value;
   for (const Hop& hop : route.hops) {
     const Availability* availability = availability_of(hop.link);
     const double rated = cluster_.links[hop.link].bandwidth.value;

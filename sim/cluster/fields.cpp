@@ -126,7 +126,12 @@ const config::MapSpec& link_fields() {
        config::real("efficiency", 1e-6, 1)
            .optional()
            .doc("Share of the bandwidth that messages get; headers take the rest. Ethernet with TCP, IPv4 and an MTU "
-                "of 1500: 0.956, which is 1448 of 1514 bytes; SimGrid's model LV08 has 0.97. Default: 1.")}};
+                "of 1500: 0.956, which is 1448 of 1514 bytes; SimGrid's model LV08 has 0.97. Default: 1."),
+       config::quantity("window", Dimension::Size)
+           .optional()
+           .doc("What one message may have under way without an acknowledgement, such as TCP's receive window. A "
+                "message gets at most the smallest window of its route for each round trip, which is twice the latency "
+                "of the route. Default: no limit.")}};
   return spec;
 }
 
@@ -159,6 +164,7 @@ Link read_link(const Value& map, const std::string& name) {
   FieldsReader reader(map, name);
   reader.take("bandwidth", config::as_bandwidth, link.bandwidth, false);
   reader.take("latency", config::as_seconds, link.latency, true);
+  reader.take("window", config::as_bytes, link.window, false);
   reader.finish();
   if (const Value* efficiency = map.find("efficiency")) {
     link.efficiency = config::as_real(*efficiency);

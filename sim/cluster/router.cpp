@@ -266,11 +266,15 @@ std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
   auto path = hops(from, to);
   if (!path) return std::nullopt;
   route.hops = *std::move(path);
+  double window = kInfinity;
   for (const Hop& hop : route.hops) {
     const Link& link = cluster_->links[hop.link];
     route.latency += link.latency;
     route.bandwidth = std::min(route.bandwidth, link.bandwidth);
+    if (link.window.value > 0) window = std::min(window, link.window.value);
   }
+  if (window < kInfinity && route.latency.value > 0) route.max_rate = {window / (2 * route.latency.value)};
+  route.bandwidth = std::min(route.bandwidth, route.max_rate);
   return route;
 }
 

@@ -81,8 +81,9 @@ void apply(const Profile& profile, const Where& where, Cluster& cluster) {
   for (const LinkId l : cluster.links.ids()) {
     if (memory.valid() && l == memory) continue;
     cluster.links[l].latency = profile.latency;
-    cluster.links[l].bandwidth = profile.bandwidth;  // As measured, so with headers.
+    cluster.links[l].bandwidth = profile.bandwidth;  // As measured, so with headers and windows.
     cluster.links[l].efficiency = 1;
+    cluster.links[l].window = {};
   }
 }
 

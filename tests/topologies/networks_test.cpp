@@ -339,9 +339,10 @@ TEST_CASE("edge_lan: devices have their own adapters and share one medium") {
   const Cluster radio =
       make_cluster("edge_lan",
                    "groups: [{name: pi, type: raspberry-pi-4, bandwidth: 20 MB/s}, {name: nano, type: jetson-nano}]\n"
-                   "medium: {bandwidth: 50 MB/s, efficiency: 0.5}\n");
+                   "medium: {bandwidth: 50 MB/s, efficiency: 0.5, window: 1 MB}\n");
   CHECK(radio.links[LinkId{0}].bandwidth.value == 10e6);
   CHECK(radio.links[LinkId{1}].bandwidth.value == 25e6);
+  CHECK(radio.links[LinkId{2}].window.value == 1e6);
   has(wrong_cluster("edge_lan", "{groups: {a: {type: h200, count: 0}}, medium: {bandwidth: 1 MB/s}}"),
       "groups.a.count");
   has(wrong_cluster("edge_lan", "{groups: {a: {type: h200}}, medium: {bandwidth: 0}}"), "medium.bandwidth");

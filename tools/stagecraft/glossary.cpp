@@ -225,6 +225,8 @@ constexpr Term kTerms[] = {
      "`run.buffers` "
      "limits the messages that a device holds."},
     {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
+    {"receive window|tcp window|bandwidth-delay product|BDP",
+     "The bytes that a connection may have under way limit it to a window for each round trip: `window` of a link."},
     {"nccl-tests",
      "Programs that measure collectives of NCCL. `stagecraft calibrate FILE --out curve.yaml` reads what one of them "
      "prints; `collectives: curve.yaml` in the cluster takes its times."},

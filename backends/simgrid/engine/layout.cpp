@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "sim/core/numbers.hpp"
+
 namespace stagecraft::sg {
 namespace {
 
@@ -75,7 +77,8 @@ Layout build_layout(const Program& program, const Cluster& cluster, std::span<co
     const auto [from, to] = program.routes[r];
     device_used[from] = device_used[to] = 1;
     for (const Hop& hop : routes[r].hops) link_used[hop.link] = 1;
-    if (is_up_and_down(routes[r].hops, up[from], up[to])) continue;
+    const bool has_window = routes[r].max_rate.value < kInfinity;
+    if (!has_window && is_up_and_down(routes[r].hops, up[from], up[to])) continue;
     if (leaving.insert({from, to}).second) layout.exceptions.push_back(static_cast<std::int32_t>(r));
   }
   for (const DeviceId d : cluster.devices.ids()) {

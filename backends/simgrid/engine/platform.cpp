@@ -8,6 +8,7 @@
 #include <string>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/numbers.hpp"
 
 namespace stagecraft::sg {
 
@@ -57,7 +58,7 @@ class Builder {
     }
     for (std::int32_t r : layout.exceptions) {
       const std::size_t i = r;
-      add_bypass(zone_, at(program.routes[i].from), at(program.routes[i].to), in_route(routes[i].hops));
+      add_bypass(zone_, at(program.routes[i].from), at(program.routes[i].to), way_of(routes[i], r));
     }
     for (DeviceId d : layout.sharers) paces_[d] = make_pace(d);
     zone_->seal();
@@ -76,6 +77,8 @@ class Builder {
     std::vector<s4u::Link*> links;
     double latency = 0;  // route_to adds to it
     ends.from->route_to(ends.to, links, &latency);
+    if (!links.empty() && route.max_rate.value < kInfinity && links[0]->get_bandwidth() == route.max_rate.value)
+      links.erase(links.begin());
     bool same = links.size() == route.hops.size() &&
                 std::abs(latency - route.latency.value) <= 1e-9 * (1e-6 + route.latency.value);
     for (std::size_t i = 0; same && i < links.size(); ++i) {
@@ -117,6 +120,18 @@ class Builder {
         links.emplace_back(cable.both, hop.forward ? Direction::UP : Direction::DOWN);
     }
     return links;
+  }
+
+  /// Behind a window, a route has one more link, which each message may fill alone.
+  std::vector<s4u::LinkInRoute> way_of(const Route& route, std::int32_t number) {
+    std::vector<s4u::LinkInRoute> way = in_route(route.hops);
+    if (route.max_rate.value == kInfinity) return way;
+    s4u::Link* const window = add_link(zone_, fmt::format("w{}", number), route.max_rate.value);
+    window->set_latency(0);
+    window->set_sharing_policy(s4u::Link::SharingPolicy::FATPIPE);
+    window->seal();
+    way.insert(way.begin(), s4u::LinkInRoute(window));
+    return way;
   }
 
   Pace make_pace(DeviceId d) {

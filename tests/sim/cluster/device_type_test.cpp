@@ -95,6 +95,7 @@ TEST_CASE("links have defaults and duplex words, and a bandwidth of zero is refu
   CHECK(plain.latency.value == 0);
   CHECK(plain.duplex == Duplex::Full);
   CHECK(plain.efficiency == 1);
+  CHECK(plain.window.value == 0);
   CHECK(read_link(test::checked("{bandwidth: 1 GB/s, duplex: half}", link_fields()), "l").duplex == Duplex::Half);
   CHECK(read_link(test::checked("{bandwidth: 1 GB/s, duplex: unshared}", link_fields()), "l").duplex ==
         Duplex::Unshared);
@@ -114,6 +115,16 @@ TEST_CASE("messages get the share of a link's bandwidth that is not headers") {
     const std::string text = std::string("{bandwidth: 1 GB/s, efficiency: ") + share + "}";
     CHECK_THROWS_AS(test::checked(text, link_fields()), InputError);
   }
+}
+
+TEST_CASE("a link may have a window above zero") {
+  const auto window = [](const std::string& text) {
+    return read_link(test::checked("{bandwidth: 1 GB/s, window: " + text + "}", link_fields()), "l").window.value;
+  };
+  CHECK(window("64 kB") == 64e3);
+  CHECK_THROWS_WITH_AS(window("0"), doctest::Contains("l.window: 0 is not possible here"), InputError);
+  CHECK_THROWS_AS(window("-1 kB"), InputError);
+  CHECK_THROWS_AS(window("10 ms"), InputError);
 }
 
 }  // namespace stagecraft::device_type_test
