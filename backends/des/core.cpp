@@ -6,6 +6,7 @@
 #include "backends/des/routes.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/program/connections.hpp"
 #include "sim/program/held_up.hpp"
 
 // Discrete events with dependency counters: O(instructions + waits + events * log(live)), where live is what runs at
@@ -26,6 +27,7 @@ Core::Core(const Program& program, std::span<const Route> routes, Network& netwo
   STAGECRAFT_CHECK(routes.size() >= program.routes.size());
   std::fill(start_.begin(), start_.end(), kUnset);
   std::fill(end_.begin(), end_.end(), kUnset);
+  slow_starts_ = slow_start_delays(program, routes.first(program.routes.size()));
   find_milestones();
   nodes_.resize(program.size() + milestones_.size() + 1);
   for (std::size_t i = 0; i < program.size(); ++i) describe(i);
@@ -69,7 +71,7 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
   if (!sends) return;
   const TransferShape& shape = program_.shape(transfer);
   const Route& route = routes_[shape.route];
-  node.seconds = route.latency.value;
+  node.seconds = route.latency.value + slow_start(node);
   node.flows = shape.bytes > 0 && !route.hops.empty();
 }
 
@@ -176,11 +178,12 @@ void Core::push(std::int32_t node, double time) {
   std::push_heap(heap_.begin(), heap_.end(), Later{});
 }
 
-/// `latencies` times the latency of the slowest route from now; without bytes to carry, not before the links are up.
-double Core::ready_to_flow(const Node& node, std::span<const Route> ways, double latencies) const {
+/// `latencies` times the latency of the slowest route and `more` seconds from now; without bytes to carry, not before
+/// the links are up.
+double Core::ready_to_flow(const Node& node, std::span<const Route> ways, double latencies, double more) const {
   double latency = 0;
   for (const Route& way : ways) latency = std::max(latency, conditions_->latency(way, now_));
-  const double paid = now_ + latencies * latency;
+  const double paid = now_ + (latencies * latency + more);
   double ready = paid;
   if (!node.flows)
     for (const Route& way : ways) ready = std::max(ready, conditions_->carry(way, paid, 0));
@@ -193,7 +196,7 @@ void Core::start_in_conditions(std::int32_t id) {
   const Instruction& first = program_.at(InstructionId{id});
   if (!first.is_compute()) {
     const std::span<const Route> way = routes_.subspan(program_.shape(program_.transfers[node.link]).route, 1);
-    const double ready = ready_to_flow(node, way, 1);
+    const double ready = ready_to_flow(node, way, 1, slow_start(node));
     std::fill_n(start_.begin() + id, members(node), now_);
     if (ready < kForEver) push(id, ready);
     return;

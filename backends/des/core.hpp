@@ -93,7 +93,8 @@ class Core {
   void start_node(std::int32_t id);
   void start_in_conditions(std::int32_t id);
   void start_traffic(std::int32_t id);
-  double ready_to_flow(const Node& node, std::span<const Route> ways, double latencies) const;
+  double slow_start(const Node& node) const { return slow_starts_.empty() ? 0 : slow_starts_[node.link]; }
+  double ready_to_flow(const Node& node, std::span<const Route> ways, double latencies, double more = 0) const;
   std::span<const Route> ways_of(const CollectivePhase&) const;
   void next_phase(std::int32_t id);
   void start_bytes(std::int32_t id);
@@ -108,6 +109,7 @@ class Core {
   std::span<double> start_, end_;
   const Conditions* conditions_;  ///< Null when the cluster never changes.
   std::span<const std::int32_t> memory_;
+  std::vector<double> slow_starts_;       ///< Seconds of each transfer; empty where there are none.
   std::vector<double> seconds_;           ///< Latency of each phase while the cluster is unchanged.
   std::vector<Milestone> milestones_;     ///< By op, then by share.
   std::vector<Node> nodes_;               ///< Instructions, then milestones, and one extra for first_successor.

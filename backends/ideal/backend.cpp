@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "sim/cluster/conditions.hpp"
 #include "sim/core/host.hpp"
+#include "sim/program/connections.hpp"
 #include "sim/program/held_up.hpp"
 
 namespace stagecraft::backends {
@@ -14,23 +17,28 @@ struct RouteCost {
   double latency = 0, seconds_per_byte = 0;
 };
 
+std::vector<Route> routes_of(const Program& program, const Cluster& cluster) {
+  const Router router(cluster);
+  std::vector<Route> routes;
+  routes.reserve(program.routes.size());
+  for (const RouteEnds& ends : program.routes) routes.push_back(router.require(ends.from, ends.to));
+  return routes;
+}
+
 /// Durations on a cluster that never changes.
 class Rated {
  public:
-  Rated(const Program& program, const Cluster& cluster) {
-    const LinkTable links(cluster);
-    costs_.reserve(program.routes.size());
-    for (const RouteEnds& ends : program.routes) {
-      const LinkRate rate = links.link(ends.from, ends.to);
-      costs_.push_back({rate.latency.value, 1.0 / rate.bandwidth.value});  // A device reaches itself at infinite rate.
-    }
+  Rated(const Program&, const Cluster&, const std::vector<Route>& routes) {
+    costs_.reserve(routes.size());
+    for (const Route& route : routes)  // A device reaches itself at infinite rate.
+      costs_.push_back({route.latency.value, 1.0 / route.bandwidth.value});
   }
 
   Span compute(const Instruction& i, std::size_t, double ready) const { return {ready, ready + i.duration.value}; }
   double latency(std::int32_t route, double) const { return costs_[route].latency; }
-  double message(std::int32_t route, double start, double bytes) const {
+  double message(std::int32_t route, double start, double bytes, double slow_start) const {
     const RouteCost& cost = costs_[route];
-    return start + (cost.latency + bytes * cost.seconds_per_byte);
+    return start + (cost.latency + slow_start + bytes * cost.seconds_per_byte);
   }
   double carry(std::int32_t route, double from, double bytes) const {
     return from + bytes * costs_[route].seconds_per_byte;
@@ -44,19 +52,16 @@ class Rated {
 /// Durations on a cluster that changes over time.
 class Changing {
  public:
-  Changing(const Program& program, const Cluster& cluster)
-      : program_(program), cluster_(cluster), conditions_(cluster) {
-    const Router router(cluster);
-    for (const RouteEnds& ends : program.routes) routes_.push_back(router.require(ends.from, ends.to));
-  }
+  Changing(const Program& program, const Cluster& cluster, std::vector<Route> routes)
+      : program_(program), cluster_(cluster), conditions_(cluster), routes_(std::move(routes)) {}
 
   Span compute(const Instruction& i, std::size_t number, double ready) const {
     return conditions_.compute(i.device, static_cast<std::int64_t>(number), ready, i.duration.value,
                                program_.share_in_collectives(i));
   }
   double latency(std::int32_t route, double at) const { return conditions_.latency(routes_[route], at); }
-  double message(std::int32_t route, double start, double bytes) const {
-    return carry(route, start + latency(route, start), bytes);
+  double message(std::int32_t route, double start, double bytes, double slow_start) const {
+    return carry(route, start + (latency(route, start) + slow_start), bytes);
   }
   double carry(std::int32_t route, double from, double bytes) const {
     return conditions_.carry(routes_[route], from, bytes);
@@ -74,7 +79,8 @@ class Changing {
 template <class Costs>
 class LongestPath {
  public:
-  LongestPath(const Program& program, const Cluster& cluster) : p_(program), costs_(program, cluster) {
+  LongestPath(const Program& program, const Cluster& cluster, std::vector<Route> routes)
+      : p_(program), slow_starts_(slow_start_delays(program, routes)), costs_(program, cluster, std::move(routes)) {
     reserve_column(timeline_.start, p_.size());
     reserve_column(timeline_.end, p_.size());
     timeline_.start.resize(p_.size());
@@ -130,9 +136,11 @@ class LongestPath {
   }
 
   std::size_t send(std::size_t i, double start) {
-    const TransferShape& shape = p_.shape(p_.at(InstructionId{i}));
+    const Instruction& send = p_.at(InstructionId{i});
+    const TransferShape& shape = p_.shape(send);
     if (p_.rendezvous) start = std::max(start, ready(i + 1));
-    const double end = costs_.message(shape.route, start, static_cast<double>(shape.bytes));
+    const double slow_start = slow_starts_.empty() ? 0 : slow_starts_[send.transfer()];
+    const double end = costs_.message(shape.route, start, static_cast<double>(shape.bytes), slow_start);
     set(i, start, end);
     if (p_.rendezvous) set(i + 1, start, end);
     return p_.rendezvous ? 2 : 1;
@@ -161,13 +169,16 @@ class LongestPath {
   }
 
   const Program& p_;
+  std::vector<double> slow_starts_;  ///< Seconds of each transfer; empty where there are none.
   Costs costs_;
   Timeline timeline_;
 };
 
 Timeline run(const Program& program, const Cluster& cluster, const RunOptions&) {
-  if (cluster.changes.empty() && cluster.jitter.max_fraction <= 0) return LongestPath<Rated>(program, cluster).run();
-  return LongestPath<Changing>(program, cluster).run();
+  std::vector<Route> routes = routes_of(program, cluster);
+  if (cluster.changes.empty() && cluster.jitter.max_fraction <= 0)
+    return LongestPath<Rated>(program, cluster, std::move(routes)).run();
+  return LongestPath<Changing>(program, cluster, std::move(routes)).run();
 }
 
 }  // namespace

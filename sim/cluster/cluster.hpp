@@ -59,6 +59,7 @@ struct Link {
   int length = 1;           ///< Number of links that it counts as when routes are compared.
   double efficiency = 1;    ///< The share of its rate that is not headers.
   Bytes window{};           ///< What one message may have under way without an acknowledgement; zero: no limit.
+  bool slow_start = false;  ///< TCP's: the first message of a connection starts with a small window.
 };
 
 /// One link crossed by a route. `forward` is from the first end to the second.
@@ -74,6 +75,7 @@ struct Route {
   Seconds latency;                ///< Sum over the hops.
   Bandwidth bandwidth;            ///< The most that one message gets: the least over the hops, and `max_rate`.
   Bandwidth max_rate{kInfinity};  ///< The smallest window over the hops in each round trip, of twice the latency.
+  bool slow_start = false;        ///< Whether a hop has it.
 };
 
 /// A route from one device to another that is given instead of found.

@@ -131,7 +131,12 @@ const config::MapSpec& link_fields() {
            .optional()
            .doc("What one message may have under way without an acknowledgement, such as TCP's receive window. A "
                 "message gets at most the smallest window of its route for each round trip, which is twice the latency "
-                "of the route. Default: no limit.")}};
+                "of the route. Default: no limit."),
+       config::boolean("slow_start")
+           .optional()
+           .doc("Whether the first message of a connection starts with ten packets under way and doubles them each "
+                "round trip, as TCP does (RFC 6928). A connection is one stream of a device to one other device. "
+                "Default: false.")}};
   return spec;
 }
 
@@ -170,6 +175,7 @@ Link read_link(const Value& map, const std::string& name) {
     link.efficiency = config::as_real(*efficiency);
     link.bandwidth = link.bandwidth * link.efficiency;
   }
+  if (const Value* slow_start = map.find("slow_start")) link.slow_start = config::as_bool(*slow_start);
   const Value* duplex = map.find("duplex");
   if (duplex && duplex->text == "half") link.duplex = Duplex::Half;
   if (duplex && duplex->text == "unshared") link.duplex = Duplex::Unshared;

@@ -272,6 +272,7 @@ std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
     route.latency += link.latency;
     route.bandwidth = std::min(route.bandwidth, link.bandwidth);
     if (link.window.value > 0) window = std::min(window, link.window.value);
+    route.slow_start |= link.slow_start;
   }
   if (window < kInfinity && route.latency.value > 0) route.max_rate = {window / (2 * route.latency.value)};
   route.bandwidth = std::min(route.bandwidth, route.max_rate);

@@ -225,6 +225,9 @@ constexpr Term kTerms[] = {
      "`run.buffers` "
      "limits the messages that a device holds."},
     {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
+    {"slow start|congestion window|initial window",
+     "A TCP connection begins with ten packets under way and doubles them each round trip. `slow_start: true` of a link "
+     "simulates it for the first message of each connection."},
     {"receive window|tcp window|bandwidth-delay product|BDP",
      "The bytes that a connection may have under way limit it to a window for each round trip: `window` of a link."},
     {"nccl-tests",

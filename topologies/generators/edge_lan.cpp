@@ -18,7 +18,7 @@ const config::MapSpec& medium_fields() {
         "What all share.",
         {config::quantity("bandwidth", Dimension::Bandwidth).doc("Bandwidth that all transfers share."),
          config::quantity("latency", Dimension::Time).fallback("0").doc("Time from one station to another.")}};
-    for (const char* name : {"efficiency", "window"}) derived.fields.push_back(*link_fields().find(name));
+    for (const char* name : {"efficiency", "window", "slow_start"}) derived.fields.push_back(*link_fields().find(name));
     return derived;
   }();
   return spec;

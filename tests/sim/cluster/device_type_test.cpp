@@ -96,6 +96,7 @@ TEST_CASE("links have defaults and duplex words, and a bandwidth of zero is refu
   CHECK(plain.duplex == Duplex::Full);
   CHECK(plain.efficiency == 1);
   CHECK(plain.window.value == 0);
+  CHECK_FALSE(plain.slow_start);
   CHECK(read_link(test::checked("{bandwidth: 1 GB/s, duplex: half}", link_fields()), "l").duplex == Duplex::Half);
   CHECK(read_link(test::checked("{bandwidth: 1 GB/s, duplex: unshared}", link_fields()), "l").duplex ==
         Duplex::Unshared);
@@ -125,6 +126,11 @@ TEST_CASE("a link may have a window above zero") {
   CHECK_THROWS_WITH_AS(window("0"), doctest::Contains("l.window: 0 is not possible here"), InputError);
   CHECK_THROWS_AS(window("-1 kB"), InputError);
   CHECK_THROWS_AS(window("10 ms"), InputError);
+}
+
+TEST_CASE("a link may have slow start") {
+  CHECK(read_link(test::checked("{bandwidth: 1 GB/s, slow_start: true}", link_fields()), "l").slow_start);
+  CHECK_THROWS_AS(test::checked("{bandwidth: 1 GB/s, slow_start: 1}", link_fields()), InputError);
 }
 
 }  // namespace stagecraft::device_type_test
