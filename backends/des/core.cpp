@@ -68,9 +68,15 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
     node.leader = transfer.send.value;
     node.shape = sends ? Shape::Pair : Shape::Follower;
   }
-  if (!sends) return;
   const TransferShape& shape = program_.shape(transfer);
   const Route& route = routes_[shape.route];
+  if (program_.handshakes) {
+    node.leader = static_cast<std::int32_t>(i);
+    node.shape = sends ? Shape::Handshake : Shape::ReadyWord;
+    node.left = sends ? 1 : 0;
+    node.seconds = route.latency.value;
+  }
+  if (!sends) return;
   node.seconds = route.latency.value + slow_start(node);
   node.flows = shape.bytes > 0 && !route.hops.empty();
 }
@@ -168,7 +174,7 @@ void Core::link() {
 }
 
 std::int32_t Core::members(const Node& node) const {
-  if (node.shape == Shape::Pair) return 2;
+  if (node.shape == Shape::Pair || node.shape == Shape::Handshake) return 2;
   if (node.shape != Shape::Phased) return 1;
   return program_.collectives[node.link].members;
 }
@@ -218,6 +224,7 @@ void Core::start_node(std::int32_t id) {
     node.partner = shape.first_phase - 1;
     return shape.phases == 0 ? push(id, now_ + node.seconds) : next_phase(id);
   }
+  if (node.shape == Shape::ReadyWord) return push(id, now_ + node.seconds);
   if (conditions_ != nullptr && node.shape != Shape::EagerReceive) return start_in_conditions(id);
   std::fill_n(start_.begin() + id, members(node), now_);
   const bool op = node.shape == Shape::Alone;
@@ -278,7 +285,28 @@ void Core::release(std::int32_t id) {
     if (--nodes_[successors_[k]].left == 0) start_node(successors_[k]);
 }
 
-void Core::end_step(std::int32_t id) { nodes_[id].shape == Shape::Phased ? next_phase(id) : finish(id); }
+/// The data of a handshake is there: its receive ends, and its send when the word of that has come back.
+void Core::confirm(std::int32_t id) {
+  Node& node = nodes_[id];
+  finish(node.partner);
+  node.shape = Shape::Confirmed;
+  node.flows = false;
+  push(id, now_ + nodes_[node.partner].seconds);
+}
+
+void Core::end_step(std::int32_t id) {
+  switch (nodes_[id].shape) {
+    case Shape::Phased:
+      return next_phase(id);
+    case Shape::Handshake:
+      return confirm(id);
+    case Shape::ReadyWord:
+      if (const std::int32_t send = nodes_[id].partner; --nodes_[send].left == 0) start_node(send);
+      return;
+    default:
+      return finish(id);
+  }
+}
 
 void Core::begin(double now) {
   now_ = now;

@@ -48,7 +48,17 @@ class Core {
   void require_finished(const Cluster& cluster) const;
 
  private:
-  enum class Shape : std::uint8_t { Alone, Pair, EagerSend, EagerReceive, Phased, Follower };
+  enum class Shape : std::uint8_t {
+    Alone,
+    Pair,
+    Handshake,  ///< A send that waits for the word of its receive, too.
+    Confirmed,  ///< A Handshake whose data has come: it ends with the word of that.
+    ReadyWord,  ///< The receive of a Handshake: its event is its word's arrival.
+    EagerSend,
+    EagerReceive,
+    Phased,
+    Follower
+  };
 
   /// What runs as one: an instruction, a rendezvous transfer or a collective, at the number of its first instruction.
   struct Node {
@@ -100,6 +110,7 @@ class Core {
   void start_bytes(std::int32_t id);
   void end_step(std::int32_t id);
   void finish(std::int32_t id);
+  void confirm(std::int32_t id);
   void release(std::int32_t id);
   std::int32_t members(const Node& node) const;
 

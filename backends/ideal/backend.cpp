@@ -36,6 +36,7 @@ class Rated {
 
   Span compute(const Instruction& i, std::size_t, double ready) const { return {ready, ready + i.duration.value}; }
   double latency(std::int32_t route, double) const { return costs_[route].latency; }
+  double word(std::int32_t route) const { return costs_[route].latency; }
   double message(std::int32_t route, double start, double bytes, double slow_start) const {
     const RouteCost& cost = costs_[route];
     return start + (cost.latency + slow_start + bytes * cost.seconds_per_byte);
@@ -59,6 +60,7 @@ class Changing {
     return conditions_.compute(i.device, static_cast<std::int64_t>(number), ready, i.duration.value,
                                program_.share_in_collectives(i));
   }
+  double word(std::int32_t route) const { return routes_[route].latency.value; }
   double latency(std::int32_t route, double at) const { return conditions_.latency(routes_[route], at); }
   double message(std::int32_t route, double start, double bytes, double slow_start) const {
     return carry(route, start + (latency(route, start) + slow_start), bytes);
@@ -138,10 +140,11 @@ class LongestPath {
   std::size_t send(std::size_t i, double start) {
     const Instruction& send = p_.at(InstructionId{i});
     const TransferShape& shape = p_.shape(send);
-    if (p_.rendezvous) start = std::max(start, ready(i + 1));
+    const double word = p_.handshakes ? costs_.word(shape.route) : 0;
+    if (p_.rendezvous) start = std::max(start, ready(i + 1) + word);
     const double slow_start = slow_starts_.empty() ? 0 : slow_starts_[send.transfer()];
     const double end = costs_.message(shape.route, start, static_cast<double>(shape.bytes), slow_start);
-    set(i, start, end);
+    set(i, start, end + word);
     if (p_.rendezvous) set(i + 1, start, end);
     return p_.rendezvous ? 2 : 1;
   }

@@ -107,10 +107,12 @@ const MapSpec run_fields{
             integer("iterations", 1, 1e6).fallback("3").doc("Number of iterations, which run back to back."),
             boolean("overlap").fallback("true").doc("Whether a device communicates while it computes. false: it does "
                                                     "one at a time, and neighboring messages are one batch."),
-            choice("transfers", {"rendezvous", "eager"})
+            choice("transfers", {"rendezvous", "handshake", "eager"})
                 .fallback("rendezvous")
                 .doc("rendezvous: a send waits for its receive, as in NCCL. eager: it starts at once. With `overlap` "
-                     "receives are posted early, so the choice matters only with one stream per device."),
+                     "receives are posted early, so the choice matters only with one stream per device. handshake: "
+                     "rendezvous, and the receiver's words that it is ready and that it has the data take the latency "
+                     "of the route in simulations."),
             choice("streams", {"direction", "pair", "single", "none"})
                 .fallback("direction")
                 .doc("Communication streams of a device, each of which runs its messages in order: one for each peer "
@@ -283,7 +285,8 @@ LoweringOptions lowering_options(const Value& run) {
   LoweringOptions options;
   options.iterations = config::as_int(run.at("iterations"));
   options.overlap = config::as_bool(run.at("overlap"));
-  options.rendezvous = run.at("transfers").text == "rendezvous";
+  options.handshakes = run.at("transfers").text == "handshake";
+  options.rendezvous = options.handshakes || run.at("transfers").text == "rendezvous";
   options.streams = stream_model(run.at("streams").text);
   options.fifo_sends = run.at("sends").text == "fifo";
   return options;

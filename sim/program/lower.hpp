@@ -29,6 +29,7 @@ struct LoweringOptions {
   int optimizer_states = 2;       ///< Tensors of the size of the weights that the optimizer keeps: Adam's two.
   bool keeps_momentum = false;    ///< One of them is the momentum of the bare gradients.
   MessageBuffers buffers = {};    ///< Messages that devices hold; a limit needs rendezvous.
+  bool handshakes = false;        ///< See Program::handshakes.
 };
 
 /// Adds everything a schedule leaves out: sends, receives, all-reduces, buffers, weight versions, predictions.

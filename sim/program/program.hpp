@@ -165,8 +165,10 @@ struct ModelWork {
 /// Instructions are numbered so that everything an instruction waits for has a smaller number; a backend may start one
 /// when all of `waits_for` have ended; a collective with a share `after` waits for that share of computations. Order
 /// inside a stream, rendezvous order and FIFO order of sends are all in `waits_for`. With rendezvous a send and its
-/// receive start together when both may, and end together; with eager transfers the send goes alone and its receive
-/// ends when the data is there. Members of a collective start together. A backend reorders, adds and drops nothing.
+/// receive start together when both may, and end together; simulated handshakes add a word before the start, that the
+/// receive may start, and one before the end of the send, that the data is there. With eager transfers the send goes
+/// alone and its receive ends when the data is there. Members of a collective start together. A backend reorders, adds
+/// and drops nothing.
 struct Program {
   IdVector<InstructionId, Instruction> instructions;
   std::vector<std::uint32_t> first_wait;  ///< waits_for(i) is waits[first_wait[i] .. first_wait[i + 1]).
@@ -199,6 +201,7 @@ struct Program {
   int mini_batch = 1;   ///< Samples in one iteration.
   int drain_every = 1;  ///< Iterations between two drains; 0: only the end.
   bool rendezvous = true;
+  bool handshakes = false;  ///< With rendezvous: each word between both ends takes the latency of the route.
 
   std::size_t size() const { return instructions.size(); }
   std::span<const InstructionId> waits_for(InstructionId i) const {

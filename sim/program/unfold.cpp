@@ -61,6 +61,7 @@ class Unfolder {
     u.mini_batch = p_.mini_batch;
     u.drain_every = p_.drain_every;
     u.rendezvous = p_.rendezvous;
+    u.handshakes = p_.handshakes;
     streams();
     messages();
     memory();

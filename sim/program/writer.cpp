@@ -52,6 +52,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   program_.mini_batch = plan.mini_batch;
   program_.drain_every = schedule.drain_every;
   program_.rendezvous = options.rendezvous;
+  program_.handshakes = options.handshakes;
   for (const StageId s : plan.stages.ids()) {
     program_.micro_batches.push_back(plan.micro_batches(s));
     program_.updates.push_back(schedule.updates_of(s));

@@ -225,6 +225,9 @@ constexpr Term kTerms[] = {
      "`run.buffers` "
      "limits the messages that a device holds."},
     {"rendezvous", "A message starts only when its receiver is ready. An eager message leaves without its receiver."},
+    {"handshake",
+     "The words of a rendezvous: that the receiver is ready, and that it has the data. `run.transfers: handshake` "
+     "simulates the latency of each."},
     {"slow start|congestion window|initial window",
      "A TCP connection begins with ten packets under way and doubles them each round trip. `slow_start: true` of a link "
      "simulates it for the first message of each connection."},
