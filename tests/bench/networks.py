@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """How far simulations are from runs over real networks, which `stagecraft validate --network namespaces` builds on this machine.
 
-    networks.py STAGECRAFT [--repetitions 3] [--seconds 15] [--queue fair] [--networks star,far] [--schedules 1f1b,gpipe] [--json FILE]
+    networks.py STAGECRAFT [--repetitions 3] [--seconds 15] [--queue fair] [--networks star,far] [--schedules 1f1b,gpipe]
+                [--set run.transfers=handshake] [--lv08] [--json FILE]
 
 Each network of scenarios/boxes with each schedule. Printed: the median of the repetitions of the error of the iteration (the
 simulated one over the measured one), the first iteration, the times of messages, and whether the check of the links was
-passed; at the end the quantiles of all. With other work on the machine an error says less, so the load is printed too."""
+passed; at the end the quantiles of all. With other work on the machine an error says less, so the load is printed too.
+--lv08 adds the error of SimGrid's own model of TCP, LV08 with its default constants, on the same measurements."""
 import argparse
 import json
 import os
@@ -22,14 +24,24 @@ SCALES = {"nodes": "2000"}  # Of networks that are faster than this machine.
 
 def once(asked, network, schedule):
     """The validation, or the sentence that refuses it."""
+    settings = [word for setting in [f"run.schedule={schedule}", *asked.set] for word in ("--set", setting)]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
             [asked.stagecraft, "validate", f"scenarios/boxes/{network}.yaml", "--network", "namespaces", "-q", "--seconds", asked.seconds,
-             "--queue", asked.queue, "--scale", SCALES.get(network, "1"), "--set", f"run.schedule={schedule}", "--out", f"{folder}/out"],
+             "--queue", asked.queue, "--scale", SCALES.get(network, "1"), *settings, "--out", f"{folder}/out"],
             cwd=ROOT, capture_output=True, text=True)
         if done.returncode != 0:
             return None, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
-        return json.loads(pathlib.Path(folder, "out/validation.json").read_text()), ""
+        result = json.loads(pathlib.Path(folder, "out/validation.json").read_text())
+        if asked.lv08:
+            result["lv08_error"] = lv08_period(asked, network, settings, f"{folder}/lv08") / result["iteration_s"]["measured"] - 1
+        return result, ""
+
+
+def lv08_period(asked, network, settings, folder):
+    subprocess.run([asked.stagecraft, "run", f"scenarios/boxes/{network}.yaml", "-q", "--backend", "simgrid", *settings, "--out", folder],
+                   cwd=ROOT, env={**os.environ, "STAGECRAFT_SIMGRID_MODEL": "LV08"}, check=True, capture_output=True)
+    return json.loads(pathlib.Path(folder, "results.json").read_text())["period_s"]
 
 
 def is_nominal(result):
@@ -51,7 +63,8 @@ def row(asked, network, schedule):
     error = statistics.median(r["iteration_s"]["error"] for r in results)
     first = statistics.median(r["network"]["each_iteration_s"][0]["error"] for r in results)
     messages = [statistics.median(r["network"]["messages_simulated_over_measured"][p] for r in results) for p in ("p10", "p50", "p90")]
-    return (f"{network:<10} {schedule:<8} {percent(error):>8} {percent(first):>8}   {messages[0]:.2f} {messages[1]:.2f} {messages[2]:.2f}   "
+    lv08 = f" {percent(statistics.median(r['lv08_error'] for r in results)):>8}" if asked.lv08 else ""
+    return (f"{network:<10} {schedule:<8} {percent(error):>8}{lv08} {percent(first):>8}   {messages[0]:.2f} {messages[1]:.2f} {messages[2]:.2f}   "
             f"{sum(is_nominal(r) for r in results)} of {len(results)}   {os.getloadavg()[0]:.1f}"), error
 
 
@@ -63,9 +76,11 @@ def main():
     options.add_argument("--queue", default="fair")
     options.add_argument("--networks", default=",".join(sorted(p.stem for p in (ROOT / "scenarios/boxes").glob("*.yaml"))))
     options.add_argument("--schedules", default=",".join(SCHEDULES))
+    options.add_argument("--set", action="append", default=[], help="KEY=VALUE of the scenario; may be given several times")
+    options.add_argument("--lv08", action="store_true", help="Also the error of SimGrid's model of TCP")
     options.add_argument("--json", help="File for the errors")
     asked = options.parse_args()
-    print(f"{'network':<10} {'schedule':<8} {'iteration':>8} {'first':>8}   messages 10 50 90 %   nominal   load", flush=True)
+    print(f"{'network':<10} {'schedule':<8} {'iteration':>8}{'     LV08' if asked.lv08 else ''} {'first':>8}   messages 10 50 90 %   nominal   load", flush=True)
     errors = {}
     for network in asked.networks.split(","):
         for schedule in asked.schedules.split(","):

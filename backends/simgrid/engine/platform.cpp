@@ -2,31 +2,51 @@
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::sg {
 
-/// The five options make links share their bandwidth evenly (max-min) and say nothing of latency, which we add.
-/// Without them SimGrid models TCP's slow start and window, shares by round-trip time, and joins events within 1 ns.
-s4u::Engine& make_engine() {
-  static std::array<std::string, 8> words{"stagecraft",
-                                          "--cfg=network/model:CM02",
-                                          "--cfg=network/crosstraffic:0",
-                                          "--cfg=network/latency-factor:0",
-                                          "--cfg=network/TCP-gamma:1e30",
-                                          "--cfg=surf/precision:1e-12",
-                                          "--cfg=debug/verbose-exit:no",
-                                          "--log=root.thres:error"};
-  std::array<char*, 9> argv{};
-  std::transform(words.begin(), words.end(), argv.begin(), [](std::string& word) { return word.data(); });
-  int argc = static_cast<int>(words.size());
-  static s4u::Engine* const engine = new s4u::Engine(&argc, argv.data());
+bool is_lv08_asked() {
+  const char* const name = std::getenv("STAGECRAFT_SIMGRID_MODEL");
+  if (name == nullptr || std::string_view(name).empty()) return false;
+  if (std::string_view(name) == "LV08") return true;
+  throw InputError(fmt::format("STAGECRAFT_SIMGRID_MODEL: '{}' is not known", name), "LV08, or unset it");
+}
+
+namespace {
+
+/// The options of max-min make links share their bandwidth evenly and say nothing of latency, which we add. Without
+/// them SimGrid models TCP's slow start and window and shares by round-trip time; these are its default constants.
+std::vector<std::string> engine_options(bool lv08) {
+  std::vector<std::string> options{"stagecraft", "--cfg=surf/precision:1e-12", "--cfg=debug/verbose-exit:no",
+                                   "--log=root.thres:error"};
+  const std::vector<const char*> network =
+      lv08 ? std::vector{"model:LV08",     "crosstraffic:1",   "latency-factor:13.01", "bandwidth-factor:0.97",
+                         "weight-S:20537", "TCP-gamma:4194304"}
+           : std::vector{"model:CM02", "crosstraffic:0", "latency-factor:0", "TCP-gamma:1e30"};
+  for (const char* option : network) options.push_back(fmt::format("--cfg=network/{}", option));
+  return options;
+}
+
+}  // namespace
+
+s4u::Engine& make_engine(bool lv08) {
+  static std::vector<std::string> options = engine_options(lv08);
+  static s4u::Engine* const engine = [] {
+    std::vector<char*> argv;
+    for (std::string& option : options) argv.push_back(option.data());
+    argv.push_back(nullptr);
+    int argc = static_cast<int>(options.size());
+    return new s4u::Engine(&argc, argv.data());
+  }();
   return *engine;
 }
 

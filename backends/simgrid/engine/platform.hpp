@@ -34,8 +34,12 @@ struct Platform {
 Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program& program, const Cluster& cluster,
                         std::span<const Route> routes);
 
-/// The one engine that this process can have, set up for plain max-min sharing. Never destroyed: the process ends with
-/// the simulation, and large platforms take long to take apart.
-s4u::Engine& make_engine();
+/// Whether the variable STAGECRAFT_SIMGRID_MODEL is LV08: SimGrid's model of TCP (Velho and Legrand, 2009) with its own
+/// latencies, windows and reverse traffic. InputError if it has another value.
+bool is_lv08_asked();
+
+/// The one engine that this process can have, set up for plain max-min sharing or for LV08. Never destroyed: the
+/// process ends with the simulation, and large platforms take long to take apart.
+s4u::Engine& make_engine(bool lv08 = false);
 
 }  // namespace stagecraft::sg

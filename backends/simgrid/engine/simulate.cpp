@@ -184,16 +184,22 @@ class Carrier final : public des::Network {
 
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end) {
-  s4u::Engine& engine = make_engine();
+  const bool lv08 = is_lv08_asked();
+  s4u::Engine& engine = make_engine(lv08);
   std::signal(SIGINT, SIG_DFL);  // SimGrid's handler would list its actors and exit
   Platform platform = build_platform(engine, build_layout(program, cluster, routes), program, cluster, routes);
-  Carrier(program, cluster, routes, std::move(platform), start, end).run(engine);
+  std::vector<Route> carried(routes.begin(), routes.end());
+  if (lv08)  // Latencies are SimGrid's.
+    for (Route& route : carried) route.latency = {};
+  Carrier(program, cluster, carried, std::move(platform), start, end).run(engine);
 }
 
 std::string version() {
   int major = 0, minor = 0, patch = 0;
   sg_version_get(&major, &minor, &patch);
-  return patch == 0 ? fmt::format("{}.{}", major, minor) : fmt::format("{}.{}.{}", major, minor, patch);
+  const std::string number =
+      patch == 0 ? fmt::format("{}.{}", major, minor) : fmt::format("{}.{}.{}", major, minor, patch);
+  return is_lv08_asked() ? number + " LV08" : number;
 }
 
 }  // namespace stagecraft::sg::engine
