@@ -36,8 +36,8 @@ Program with_handshakes(const test::ProgramBuilder& builder) {
 TEST_CASE("the word of a late receiver takes a latency, and so does the word that ends the send") {
   for (const double receiver : {1.0, 2.995, 4.0}) {
     test::ProgramBuilder builder(2);
-    const InstructionId made = builder.compute(0, 3), free = builder.compute(1, receiver);
-    const test::Message message = builder.send(0, 1, 1'000'000, {made}, {free});
+    const InstructionId result = builder.compute(0, 3), free = builder.compute(1, receiver);
+    const test::Message message = builder.send(0, 1, 1'000'000, {result}, {free});
     const Program program = with_handshakes(builder);
     const double start = std::max(3.0, receiver + 0.01);
     for (const char* backend : kSimulators) {
