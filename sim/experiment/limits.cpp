@@ -173,6 +173,10 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
     throw InputError({{c.experiment.source->at("run").at("detail").where, "run.detail",
                        fmt::format("the backend '{}' gives each device its instructions anyway", backend),
                        "leave it out, or --backend ideal, fluid or simgrid", "detail"}});
+  if (c.experiment.run.collectives_flow)
+    throw InputError({{c.experiment.source->at("run").at("collectives").where, "run.collectives",
+                       fmt::format("the backend '{}' sends the messages of collectives anyway", backend),
+                       "leave it out, or --backend ideal, fluid or simgrid", "collectives"}});
   if (c.experiment.run.emulated) return;
   const StageShape& shape = c.plan.stages.front().shape;
   for (const Layer& layer : c.experiment.model->layers)
