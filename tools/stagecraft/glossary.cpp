@@ -229,7 +229,8 @@ constexpr Term kTerms[] = {
      "The words of a rendezvous: that the receiver is ready, and that it has the data. `run.transfers: handshake` "
      "simulates the latency of each."},
     {"slow start|congestion window|initial window",
-     "A TCP connection begins with ten packets under way and doubles them each round trip. `slow_start: true` of a link "
+     "A TCP connection begins with ten packets under way and doubles them each round trip. `slow_start: true` of a "
+     "link "
      "simulates it for the first message of each connection."},
     {"receive window|tcp window|bandwidth-delay product|BDP",
      "The bytes that a connection may have under way limit it to a window for each round trip: `window` of a link."},
