@@ -6,6 +6,7 @@ In a block, "$ command" is run and what follows is compared; a line "..." stands
 "$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios.
 CONCEPTS quotes in each *Here* what the commands of that page print, and so does its picture.
 CONTRIBUTING follows values through the code; the names in its steps have to be in the files that it names.
+READMEs of folders name every source file (maps.py).
 Numbers of schedules, planners, scenarios and such in the text are counted."""
 import json
 import os
@@ -16,6 +17,8 @@ import subprocess
 import sys
 import tempfile
 from xml.etree import ElementTree
+
+import maps
 
 os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
 
@@ -175,6 +178,11 @@ def check_links():
                 note(page.relative_to(root), target, missing and "there is no such file")
 
 
+def check_maps():
+    for problem in maps.problems() or [""]:
+        note("maps", "tests/docs/maps.py", problem)
+
+
 NUMBERS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen "
            "twenty").split()
 
@@ -220,6 +228,7 @@ with tempfile.TemporaryDirectory() as name:
 check_names(pathlib.Path("CONTRIBUTING.md"))
 check_counts()
 check_links()
+check_maps()
 print("\n".join(problems))
 print(f"{passed} passed, {len(problems)} failed")
 sys.exit(1 if problems or passed < 40 else 0)
