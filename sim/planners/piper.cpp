@@ -52,12 +52,13 @@ StageShape shape_of(const PlannerInput& input, int tensor) {
 
 /// A layer that recomputes keeps its inputs, as in the paper; a stage of a plan keeps only what enters it, so it needs
 /// less than this search counts.
-std::vector<chain_partition::Variant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type,
-                                                     const Load& load, const chain_partition::Variant& plain) {
-  std::vector<chain_partition::Variant> variants;
+std::vector<chain_partition::PiperVariant> plain_variants(const PlannerInput& input, LayerId id, DeviceTypeId type,
+                                                          const Load& load,
+                                                          const chain_partition::PiperVariant& plain) {
+  std::vector<chain_partition::PiperVariant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
     const StageShape shape{.recomputation = kind};
-    chain_partition::Variant& one = variants.emplace_back(plain);
+    chain_partition::PiperVariant& one = variants.emplace_back(plain);
     one.seconds += input.costs.passes(id, shape, type, load).recompute.time.total().value;
     one.memory = layer_memory(input.model, id, kind, load);
   }
@@ -65,19 +66,20 @@ std::vector<chain_partition::Variant> plain_variants(const PlannerInput& input, 
 }
 
 /// Each device of a group sends its part of a message, and sums its part of the gradients.
-std::vector<chain_partition::Variant> divided_variants(const PlannerInput& input, LayerId id, DeviceTypeId type,
-                                                       const Load& load, int tensor, chain_partition::Variant plain) {
+std::vector<chain_partition::PiperVariant> divided_variants(const PlannerInput& input, LayerId id, DeviceTypeId type,
+                                                            const Load& load, int tensor,
+                                                            chain_partition::PiperVariant plain) {
   StageShape shape = shape_of(input, tensor);
   shape.layers = {id};
   const DeviceParameters p = device_parameters(shape.layers, shape.degrees, input.model);
   plain.parameters = (p.dense + p.experts) * input.model.precision.weight;
   for (double& bytes : plain.in) bytes /= tensor;
   for (double& bytes : plain.out) bytes /= tensor;
-  std::vector<chain_partition::Variant> variants;
+  std::vector<chain_partition::PiperVariant> variants;
   for (const Recomputation kind : recomputations(input.options, input.model)) {
     shape.recomputation = kind;
     const EachPass<PassCost> passes = input.costs.passes(id, shape, type, load);
-    chain_partition::Variant& one = variants.emplace_back(plain);
+    chain_partition::PiperVariant& one = variants.emplace_back(plain);
     one.seconds = (passes.forward.time + passes.backward.time + passes.recompute.time).total().value;
     one.memory = stage_cost(input.costs, shape, type, load).memory;
   }
@@ -89,7 +91,7 @@ chain_partition::PiperLayer layer_of(const PlannerInput& input,
                                      DeviceTypeId type, const Load& load, std::size_t readers) {
   const LayerId id{l};
   const Layer& layer = input.model.layers[id];
-  chain_partition::Variant plain;
+  chain_partition::PiperVariant plain;
   plain.seconds = amounts[l].seconds;
   plain.parameters = amounts[l].parameters;
   for (const LayerId from : layer.inputs) plain.in.push_back(amounts[from.value].output);
@@ -127,15 +129,15 @@ chain_partition::PiperInput piper_input_of(const PlannerInput& input, const std:
 
 /// Writes times and bandwidths of all types in the common unit of the variants of all layers.
 CommonUnit put_in_common_unit(std::vector<chain_partition::PiperInput>& questions) {
-  std::vector<chain_partition::Variant*> variants;
+  std::vector<chain_partition::PiperVariant*> variants;
   for (chain_partition::PiperInput& question : questions)
     for (chain_partition::PiperLayer& layer : question.layers)
       for (auto& [degree, list] : layer.by_degree)
-        for (chain_partition::Variant& variant : list) variants.push_back(&variant);
+        for (chain_partition::PiperVariant& variant : list) variants.push_back(&variant);
   std::vector<double> times;
-  for (const chain_partition::Variant* variant : variants) times.push_back(variant->seconds);
+  for (const chain_partition::PiperVariant* variant : variants) times.push_back(variant->seconds);
   const CommonUnit unit(times);
-  for (chain_partition::Variant* variant : variants) variant->seconds = unit(variant->seconds);
+  for (chain_partition::PiperVariant* variant : variants) variant->seconds = unit(variant->seconds);
   for (chain_partition::PiperInput& question : questions) question.bandwidth = unit.rate(question.bandwidth);
   return unit;
 }

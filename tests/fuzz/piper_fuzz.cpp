@@ -14,7 +14,7 @@ namespace {
 void check_layer(const chain_partition::PiperLayer& layer, std::size_t in, std::size_t out) {
   for (const auto& [degree, variants] : layer.by_degree) {
     if (degree < 1) std::abort();
-    for (const chain_partition::Variant& v : variants) {
+    for (const chain_partition::PiperVariant& v : variants) {
       if (v.in.size() != in || v.out.size() != out) std::abort();
       std::vector<double> amounts{v.seconds, v.parameters, v.memory.stash.value, v.memory.weights.value};
       amounts.insert(amounts.end(), v.in.begin(), v.in.end());

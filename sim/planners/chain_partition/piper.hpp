@@ -13,8 +13,8 @@
 
 namespace stagecraft::chain_partition {
 
-/// One way to run a layer, on one replica's devices.
-struct Variant {
+/// A layer on the devices of one replica, with or without recomputation, for one degree of tensor parallelism.
+struct PiperVariant {
   std::string name;
   double seconds = 0;           ///< Seconds of one micro-batch.
   double parameters = 0;        ///< Bytes that replicas reduce.
@@ -24,7 +24,7 @@ struct Variant {
 
 struct PiperLayer {
   std::string name;
-  std::map<int, std::vector<Variant>> by_degree;  ///< Variants for each degree of tensor parallelism.
+  std::map<int, std::vector<PiperVariant>> by_degree;  ///< Variants for each degree of tensor parallelism.
 };
 
 /// The problem that Piper solves (Tarnawski, Narayanan, Phanishayee, NeurIPS 2021, section 3).

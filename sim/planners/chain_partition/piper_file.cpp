@@ -110,8 +110,8 @@ class Reader {
     input_.layers.push_back(std::move(layer));
   }
 
-  Variant read_variant(const Value& value, int node) {
-    Variant variant{
+  PiperVariant read_variant(const Value& value, int node) {
+    PiperVariant variant{
         value.at("id").text,
         config::as_real(value.at("timePerSample")),
         config::as_real(value.at("parameterSize")),
@@ -145,7 +145,7 @@ class Reader {
     for (const auto& [edge, size] : bytes_) bytes += size;
     for (const PiperLayer& layer : input_.layers) {
       if (layer.by_degree.empty() || layer.by_degree.begin()->second.empty()) continue;
-      const Variant& plain = layer.by_degree.begin()->second.front();
+      const PiperVariant& plain = layer.by_degree.begin()->second.front();
       bytes += plain.parameters, seconds += plain.seconds;
     }
     if (bytes >= kSlowest * seconds) return {};

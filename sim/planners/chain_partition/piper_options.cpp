@@ -201,7 +201,7 @@ LayerVariants StageOptions::layer_variants(int from, int to, int tensor, int dat
   for (const int layer : cuts_.layers_between(from, to)) {
     std::vector<LayerVariant>& row = ways.emplace_back();
     const auto &inputs = input_.graph.previous[layer], &users = input_.graph.next[layer];
-    for (const Variant& variant : input_.layers[layer].by_degree.at(tensor)) {
+    for (const PiperVariant& variant : input_.layers[layer].by_degree.at(tensor)) {
       double bytes = 0;
       for (std::size_t i = 0; i < inputs.size(); ++i) bytes += outside(inputs[i]) ? 2 * variant.in[i] : 0;
       for (std::size_t i = 0; i < users.size(); ++i) bytes += outside(users[i]) ? 2 * variant.out[i] : 0;

@@ -7,7 +7,7 @@
 namespace stagecraft::chain_partition {
 namespace {
 
-const std::vector<Variant> kNoVariants;
+const std::vector<PiperVariant> kNoVariants;
 
 std::size_t number_of(int layer, const std::vector<int>& layers) {
   return static_cast<std::size_t>(std::find(layers.begin(), layers.end(), layer) - layers.begin());
@@ -23,7 +23,7 @@ double WholeStage::seconds_with(double compute, int replicas, const PiperInput& 
 WholeStages::WholeStages(const std::vector<const PiperInput*>& inputs, const Cuts& cuts, int tensor)
     : cuts_(cuts), graph_(inputs.front()->graph), added_(cuts.count(), -1), crossing_(cuts.count()) {
   for (const PiperInput* input : inputs) {
-    std::vector<const std::vector<Variant>*>& of_type = variants_.emplace_back();
+    std::vector<const std::vector<PiperVariant>*>& of_type = variants_.emplace_back();
     for (const PiperLayer& layer : input->layers) {
       const auto it = layer.by_degree.find(tensor);
       of_type.push_back(it == layer.by_degree.end() ? &kNoVariants : &it->second);
@@ -59,7 +59,7 @@ const std::vector<WholeStage>& WholeStages::between(int from, int to) {
 }
 
 void WholeStages::add(int layer) {
-  const std::vector<Variant>& variants = *variants_.front()[layer];
+  const std::vector<PiperVariant>& variants = *variants_.front()[layer];
   if (is_empty_) wholes_.assign(variants.size(), {.seconds = std::vector<double>(variants_.size(), 0)});
   is_empty_ = false;
   if (variants.size() < wholes_.size()) wholes_.resize(variants.size());

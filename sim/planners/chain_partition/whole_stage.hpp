@@ -40,7 +40,7 @@ class WholeStages {
 
   const Cuts& cuts_;
   const Digraph& graph_;
-  std::vector<std::vector<const std::vector<Variant>*>> variants_;  ///< [type][layer]
+  std::vector<std::vector<const std::vector<PiperVariant>*>> variants_;  ///< [type][layer]
   std::vector<int> added_;                      ///< [cut] The layer that it adds to the cut before; -1: another number.
   std::vector<std::vector<CutEdge>> crossing_;  ///< [cut] Edges from its layers to the others.
   int from_ = -1, to_ = -1;                     ///< The cuts that `wholes_` is between.

@@ -165,7 +165,7 @@ void insert_layer(chain_partition::PiperInput& input) {
     const int fresh = input.graph.size(), next = input.graph.next[l][out];
     chain_partition::PiperLayer copy = input.layers[l];
     for (auto& [degree, variants] : copy.by_degree)
-      for (chain_partition::Variant& variant : variants) {
+      for (chain_partition::PiperVariant& variant : variants) {
         variant.in = {variant.in[in]};
         variant.out = {variant.out[out]};
       }

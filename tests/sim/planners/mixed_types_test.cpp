@@ -222,10 +222,10 @@ std::vector<chain_partition::PiperInput> random_piper(Rng& rng, int types, int d
   input.most_replicas = rng.integer(1, 4);
   input.whole_stages = true;
   for (int l = 0; l < layers; ++l) {
-    chain_partition::Variant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), test::random_units(rng), {}, {}};
+    chain_partition::PiperVariant plain{"plain", rng.uniform(0, 1), rng.uniform(0, 1), test::random_units(rng), {}, {}};
     for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
     for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
-    chain_partition::Variant again = plain;
+    chain_partition::PiperVariant again = plain;
     again.seconds *= 1.3, again.memory.stash.value /= 4, again.memory.recompute_peak.value = rng.uniform(0, 2);
     input.layers.push_back({"l", {{1, {plain, again}}}});
   }
@@ -235,7 +235,7 @@ std::vector<chain_partition::PiperInput> random_piper(Rng& rng, int types, int d
     inputs.back().memory = rng.uniform(0, 12);
     for (chain_partition::PiperLayer& layer : inputs.back().layers) {
       const double slower = rng.uniform(0.5, 3);
-      for (chain_partition::Variant& variant : layer.by_degree.at(1)) variant.seconds *= slower;
+      for (chain_partition::PiperVariant& variant : layer.by_degree.at(1)) variant.seconds *= slower;
     }
   }
   return inputs;
@@ -265,7 +265,7 @@ double best_of_all(const std::vector<chain_partition::PiperInput>& inputs, const
           if (mix.of_type[t] == 0) continue;
           double seconds = 0, bytes = 0, parameters = 0, memory = 0, in_turn = 0;
           for (const int l : layers) {
-            const chain_partition::Variant& variant = inputs[t].layers[l].by_degree.at(1)[v];
+            const chain_partition::PiperVariant& variant = inputs[t].layers[l].by_degree.at(1)[v];
             seconds += variant.seconds, parameters += variant.parameters;
             memory += variant.memory.stash.value * in_flight + variant.memory.weights.value;
             in_turn = std::max(in_turn, variant.memory.recompute_peak.value);

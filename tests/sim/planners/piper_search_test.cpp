@@ -24,11 +24,11 @@ chain_partition::PiperInput random_piper(Rng& rng) {
     chain_partition::PiperLayer layer;
     for (const int degree : {1, 2}) {
       if (degree == 2 && rng.integer(0, 3) == 0) continue;
-      chain_partition::Variant plain{
+      chain_partition::PiperVariant plain{
           "plain", rng.uniform(0, 1) / degree, rng.uniform(0, 1) / degree, test::random_units(rng), {}, {}};
       for (std::size_t i = 0; i < input.graph.previous[l].size(); ++i) plain.in.push_back(rng.uniform(0, 1));
       for (std::size_t i = 0; i < input.graph.next[l].size(); ++i) plain.out.push_back(rng.uniform(0, 1));
-      chain_partition::Variant again = plain;
+      chain_partition::PiperVariant again = plain;
       again.name = "again", again.seconds *= 1.3, again.memory.stash.value /= 4;
       layer.by_degree[degree] = {plain, again};
     }
@@ -51,7 +51,7 @@ Price price_of(const chain_partition::PiperInput& input, const chain_partition::
   double in_turn = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const auto l = static_cast<std::size_t>(layers[i]);
-    const chain_partition::Variant& v = input.layers[l].by_degree.at(stage.tensor)[stage.variants[i]];
+    const chain_partition::PiperVariant& v = input.layers[l].by_degree.at(stage.tensor)[stage.variants[i]];
     price.seconds += v.seconds / stage.data;
     price.seconds += 4.0 * (stage.data - 1) / stage.data * v.parameters / input.micro_batches / input.bandwidth;
     for (std::size_t e = 0; e < v.in.size(); ++e)
