@@ -1,8 +1,11 @@
+// Rules: sums of gradients, and collectives of tensor, context and expert groups, that devices wait for.
+
 #include <algorithm>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/group_links.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/diagnosis/suggestions.hpp"

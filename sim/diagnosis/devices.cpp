@@ -1,3 +1,5 @@
+// Rule: a device that is slower than the others.
+
 #include <algorithm>
 #include <set>
 
@@ -5,6 +7,7 @@
 
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/experiment/group_changes.hpp"
 

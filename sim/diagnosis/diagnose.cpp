@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/framework_check.hpp"
 #include "sim/diagnosis/measured.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
@@ -39,7 +40,7 @@ Finding computation(const DiagnosisInput& in, const std::vector<Finding>& losses
   return f;
 }
 
-/// A placement that explains most of what messages cost makes the links no cause of their own.
+/// A placement that explains most of what messages cost makes the links no further cause.
 void explain_messages(std::vector<Finding>& losses) {
   const auto placement =
       std::find_if(losses.begin(), losses.end(), [](const Finding& f) { return f.cause == "placement"; });

@@ -1,7 +1,10 @@
+// Rule: experts that get unequal numbers of rows.
+
 #include <fmt/core.h>
 
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {

@@ -7,6 +7,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/suggestions.hpp"
 
 namespace stagecraft::diagnosis {

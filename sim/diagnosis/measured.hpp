@@ -4,7 +4,7 @@
 
 namespace stagecraft {
 
-/// What a real run waits for, from its own timeline. The savings of suggestions come from a simulation of the same
+/// What a real run waits for, from its timeline. The savings of suggestions come from a simulation of the same
 /// scenario on `fluid` without and with the change; no saving is measured.
 Diagnosis diagnose_measured(const CompiledExperiment&, const Outcome&, const ScenarioReader&);
 

@@ -1,8 +1,11 @@
+// Rule: recomputation that costs time, and what would make it unnecessary.
+
 #include <algorithm>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/diagnosis/suggestions.hpp"
 

@@ -1,3 +1,5 @@
+// Rules: slow links, links that many share, and ranks whose neighbors are far apart.
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -5,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/diagnosis/suggestions.hpp"
 

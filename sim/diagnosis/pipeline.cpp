@@ -1,8 +1,11 @@
+// Rule: the bubble of the pipeline.
+
 #include <algorithm>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/diagnosis/suggestions.hpp"
 

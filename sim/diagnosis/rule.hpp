@@ -2,11 +2,11 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "sim/diagnosis/changed.hpp"
 #include "sim/diagnosis/idealized.hpp"
+
+// The rules of a diagnosis: what each one gets and returns, and which there are. diagnose.cpp calls all of them.
 
 namespace stagecraft {
 
@@ -42,16 +42,6 @@ std::optional<Finding> group_collectives(const DiagnosisInput&);
 std::optional<Finding> recomputation(const DiagnosisInput&);
 std::optional<Finding> expert_imbalance(const DiagnosisInput&);
 std::optional<Finding> bubble(const DiagnosisInput&);
-
-/// A loss below this share of the period is not worth a change.
-inline constexpr double kSmallLoss = 0.05;
-
-/// A finding that costs `lost` of the period.
-Finding finding(const DiagnosisInput&, std::string_view cause, std::string where, Seconds lost);
-/// "stage 3 (l18..loss)": its number and its first and last layer.
-std::string stage_text(const DiagnosisInput&, StageId);
-/// `plan.devices=[...]`.
-std::string devices_set(const std::vector<DeviceId>&, const Cluster&);
 
 }  // namespace diagnosis
 }  // namespace stagecraft

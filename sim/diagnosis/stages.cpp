@@ -1,9 +1,12 @@
+// Rule: stages with unequal work.
+
 #include <algorithm>
 #include <numeric>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {

@@ -1,4 +1,4 @@
-#include "sim/diagnosis/rule.hpp"
+#include "sim/diagnosis/finding.hpp"
 
 #include <algorithm>
 
