@@ -56,9 +56,9 @@ void send_message(int rank, std::string text);  ///< Does not wait until it is r
 /// The next word that has arrived as a whole, if any; words from one process keep their order.
 std::optional<Word> receive_message();
 
-/// All have told each other what there is to tell: from here each ends for itself, whatever becomes of the others.
-/// `whole`: no process was lost on the way.
-void part(bool whole);
+/// All processes have told each other their results: from here each ends without waiting for the others.
+/// `all_present`: no process was lost before.
+void end_separately(bool all_present);
 
 std::string mpi_version();  ///< Empty when this is built without MPI.
 

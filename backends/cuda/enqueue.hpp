@@ -82,7 +82,7 @@ class Enqueuer {
   void begin(int queue, const std::vector<InstructionId>&);
   void end(int queue, const std::vector<InstructionId>&);
   void carry(int transfer, int queue);
-  void exchange(int transfer, int sender, int receiver);
+  void carry_apart(int transfer, int sender, int receiver);
   void compute_results(int index);
   void put_part(int index, int rank, const real::SafeStep&, real::Tensor output);
   void hand(int collective, InstructionId from, InstructionId to, void* data, void* target, std::size_t bytes);

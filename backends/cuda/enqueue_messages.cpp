@@ -33,7 +33,7 @@ void Enqueuer::carry(int transfer, int queue) {
 }
 
 /// The ends that are here, each on its own queue; -1: it is elsewhere.
-void Enqueuer::exchange(int transfer, int sender, int receiver) {
+void Enqueuer::carry_apart(int transfer, int sender, int receiver) {
   const Transfer& t = p_.transfers[transfer];
   const DeviceId from = p_.at(t.send).device, to = p_.at(t.receive).device;
   std::vector<MessageEnd> ends;
@@ -80,7 +80,7 @@ void Enqueuer::rendezvous(int transfer) {
   if (apart(t)) {
     if (here(s)) begin(sender, {t.send});
     if (here(r)) begin(receiver, {t.receive});
-    exchange(transfer, sender, receiver);
+    carry_apart(transfer, sender, receiver);
     if (here(s)) end(sender, {t.send});
     if (here(r)) end(receiver, {t.receive});
     return;
@@ -103,7 +103,7 @@ void Enqueuer::send(int transfer) {
   if (here(s)) begin(sender, {t.send});
   if (apart(t)) {
     const int receiver = here(r) ? free_queue(r.device, s.device, false) : -1;
-    exchange(transfer, sender, receiver);
+    carry_apart(transfer, sender, receiver);
     if (here(r))
       arrived_[transfer] =
           runtime_.queues().end(receiver, runtime_.recorder() ? nullptr : mark_inside(receiver, t.receive));

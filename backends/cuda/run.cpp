@@ -52,7 +52,7 @@ std::unique_ptr<NcclCommunicators> ranks_of(const Program& program, const real::
 /// All processes come here at the same time. InputError where a GPU would have too many streams.
 void connect(NcclCommunicators& ranks, const real::Session& session, const Queues& queues) {
   const auto alone = [](const std::string& text) { return std::vector<std::string>{text}; };
-  ranks.connect(session.groups(), world().size > 1 ? Exchange(real::exchange) : alone);
+  ranks.connect(session.groups(), world().size > 1 ? GatherTexts(real::all_gather_texts) : alone);
   if (ranks.any()) require_queues(queues, ranks.gpus());
 }
 

@@ -32,7 +32,7 @@ CollectedRun run_program_together(const Program&, const DevicePlacement&, Action
 
 /// Sends `text` to all processes and returns what each of them sent, by process. All call this at the same time;
 /// FailedElsewhere when one has failed instead.
-std::vector<std::string> exchange(const std::string& text);
+std::vector<std::string> all_gather_texts(const std::string& text);
 
 /// The other processes of a run, for those whose messages do not go through a Transport. While it lives, SIGTERM is
 /// only noted.

@@ -109,7 +109,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
   data_ = task.make(shape, w_.training.seed);
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
-  exchange_ = std::make_unique<TensorExchange>(
+  transfers_ = std::make_unique<TransferTensors>(
       program, [this](StageId s, int replica) -> const StageNet& { return net(s, replica); }, memories, width_);
   const bool whole = w_.training.optimizer.kind == OptimizerKind::Integer;
   const bool mean = !shape.losses.empty() && shape.losses.front().kind != OperationKind::SumSquare;
@@ -138,7 +138,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
           stage.data_ranks() > 1 ? stage.sharding : StateSharding::None,
           stage.reshard};
       replicas[r] =
-          std::make_unique<StageExecutor>(net(id, r), place, program, memory, *exchange_, *data_, new_store(id, r));
+          std::make_unique<StageExecutor>(net(id, r), place, program, memory, *transfers_, *data_, new_store(id, r));
     }
     if (!queued) starts_.back() = {};
   }
@@ -235,7 +235,7 @@ void Session::rewind(bool again) {
   for (const auto& replicas : stages_)
     for (const auto& stage : replicas)
       if (stage) stage->let_go();
-  exchange_->forget();
+  transfers_->forget();
   for (const auto& memory : memories_)
     if (memory) memory->forget_peaks();
   std::fill(versions_.begin(), versions_.end(), -1);
@@ -258,7 +258,7 @@ void Session::end_iteration(int iteration) {
 }
 
 std::optional<std::vector<std::uint64_t>> Session::lasting_arrays() const {
-  if (has_groups() || !exchange_->empty()) return {};
+  if (has_groups() || !transfers_->empty()) return {};
   std::vector<std::uint64_t> words;
   for (const auto& replicas : stages_)
     for (const auto& stage : replicas)

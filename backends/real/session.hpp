@@ -13,8 +13,8 @@
 #include "backends/real/program_executor.hpp"
 #include "backends/real/records.hpp"
 #include "backends/real/stage_executor.hpp"
-#include "backends/real/tensor_exchange.hpp"
 #include "backends/real/thread_communicator.hpp"
+#include "backends/real/transfer_tensors.hpp"
 
 namespace stagecraft::real {
 
@@ -42,14 +42,14 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   /// The devices of all groups, wherever they are: the same list in all processes.
   std::vector<std::vector<DeviceId>> groups() const;
   void carry(int transfer) override;
-  void carry(int transfer, const Copier& copy) { exchange_->carry(transfer, copy); }
-  void give(int transfer, const Piece& piece) { exchange_->give(transfer, piece); }
-  void take(int transfer, const Piece& piece) { exchange_->take(transfer, piece); }
+  void carry(int transfer, const Copier& copy) { transfers_->carry(transfer, copy); }
+  void give(int transfer, const Piece& piece) { transfers_->give(transfer, piece); }
+  void take(int transfer, const Piece& piece) { transfers_->take(transfer, piece); }
   void collective(int index) override;
 
-  std::size_t bytes(int transfer) const override { return exchange_->bytes(transfer); }
-  void pack(int transfer, void* into) override { exchange_->pack(transfer, into); }
-  void unpack(int transfer, const void* from) override { exchange_->unpack(transfer, from); }
+  std::size_t bytes(int transfer) const override { return transfers_->bytes(transfer); }
+  void pack(int transfer, void* into) override { transfers_->pack(transfer, into); }
+  void unpack(int transfer, const void* from) override { transfers_->unpack(transfer, from); }
   std::size_t share_bytes(InstructionId member) override;
   void pack_share(InstructionId member, void* into) override;
   void finish(int index, std::span<const void* const> shares) override;
@@ -117,7 +117,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   std::map<std::pair<StageId, std::vector<DeviceId>>, std::unique_ptr<GroupCommunicator>> groups_;
   IdVector<DeviceId, std::unique_ptr<Kernels>> kernels_;  ///< Null where nothing runs here.
   IdVector<DeviceId, std::unique_ptr<DeviceMemory>> memories_;
-  std::unique_ptr<TensorExchange> exchange_;
+  std::unique_ptr<TransferTensors> transfers_;
   IdVector<StageId, std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< [stage][replica]
   IdVector<StageId, std::vector<double>> starts_;  ///< Initial weights of undivided stages, until no store or rewind()
                                                    ///< needs them.

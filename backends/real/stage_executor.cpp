@@ -11,12 +11,12 @@
 namespace stagecraft::real {
 
 StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Program& program, DeviceMemory& memory,
-                             TensorExchange& mail, const Dataset& data, std::unique_ptr<WeightStore> weights)
+                             TransferTensors& transfers, const Dataset& data, std::unique_ptr<WeightStore> weights)
     : net_(net),
       place_(place),
       p_(program),
       memory_(memory),
-      mail_(mail),
+      transfers_(transfers),
       training_(program.workload->training),
       prepared_(memory.kernels()),
       run_(net, memory, data, nullptr, place.remakes, place.groups,
@@ -118,7 +118,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
   a.values.resize(net_.values.size());
   if (!again)
     for (const Crossing& c : net_.inputs) {
-      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro_batch(), place_.replica, false);
+      const auto arrived = transfers_.collect(c.edge, place_.stage, i.micro_batch(), place_.replica, false);
       for (std::size_t n = 0; n < arrived.size(); ++n) a.values[c.values[n]] = arrived[n];
     }
   const bool keep = again || place_.keeps;
@@ -158,7 +158,7 @@ void StageExecutor::post(const Instruction& i, bool gradient, std::vector<Array>
   std::vector<Array> leaving(values.size());
   for (const Crossing& c : gradient ? net_.inputs : net_.outputs)
     for (const int v : c.values) leaving[v] = values[v];
-  mail_.post(place_.stage, i.micro_batch(), place_.replica, gradient, std::move(leaving));
+  transfers_.post(place_.stage, i.micro_batch(), place_.replica, gradient, std::move(leaving));
 }
 
 void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from) {
@@ -168,7 +168,7 @@ void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from
   a.gradients.resize(net_.values.size());
   if (input_side)
     for (const Crossing& c : net_.outputs) {
-      const auto arrived = mail_.collect(c.edge, place_.stage, i.micro_batch(), place_.replica, true);
+      const auto arrived = transfers_.collect(c.edge, place_.stage, i.micro_batch(), place_.replica, true);
       for (std::size_t n = 0; n < arrived.size(); ++n) {
         Array& sum = a.gradients[c.values[n]];
         if (sum)

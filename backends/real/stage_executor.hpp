@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/real/net_run.hpp"
-#include "backends/real/tensor_exchange.hpp"
+#include "backends/real/transfer_tensors.hpp"
 #include "backends/real/weight_store.hpp"
 
 namespace stagecraft::real {
@@ -32,7 +32,7 @@ struct StagePlace {
 /// One stage on one device: does what each compute instruction says.
 class StageExecutor {
  public:
-  StageExecutor(const StageNet&, StagePlace, const Program&, DeviceMemory&, TensorExchange&, const Dataset&,
+  StageExecutor(const StageNet&, StagePlace, const Program&, DeviceMemory&, TransferTensors&, const Dataset&,
                 std::unique_ptr<WeightStore>);
 
   /// Called in a backward when the gradients of dense weights from this number on are complete.
@@ -98,7 +98,7 @@ class StageExecutor {
   StagePlace place_;
   const Program& p_;
   DeviceMemory& memory_;
-  TensorExchange& mail_;
+  TransferTensors& transfers_;
   const Training& training_;
   std::unique_ptr<WeightStore> weights_;
   DeviceMemory prepared_;  ///< Not part of the measured memory.

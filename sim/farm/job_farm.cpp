@@ -56,7 +56,7 @@ JobFarm::~JobFarm() {
   if (is_first())
     for (int r = 1; r < std::ssize(processes_); ++r) send(r, kQuit, {});
   // The first process ends those that wait for a lost one; where the first is lost, each ends for itself.
-  part(whole_ && (!is_first() || lost().empty()));
+  end_separately(whole_ && (!is_first() || lost().empty()));
 }
 
 /// The ends of this process' own workers, after a short wait.

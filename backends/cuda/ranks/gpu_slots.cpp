@@ -132,7 +132,7 @@ ProcessShare share_of(const Program& program, const real::DevicePlacement& place
     part.virtual_of.push_back(placement.here(DeviceId{d}) ? part.devices++ : -1);
   if (placement.world().size == 1) return part;
   std::vector<GpuInventory> inventories;
-  for (const std::string& text : real::exchange(to_bytes(look_around(part.devices))))
+  for (const std::string& text : real::all_gather_texts(to_bytes(look_around(part.devices))))
     inventories.push_back(inventory_from(text));
   require_same_nccl(inventories);
   part.gpus = share_out(inventories)[placement.world().rank];
@@ -146,7 +146,7 @@ std::vector<GpuSlot> slots_of(const real::DevicePlacement& placement, const std:
     real::ByteWriter out;
     out.put(gpus);
     gpu_lists.clear();
-    for (const std::string& text : real::exchange(out.take()))
+    for (const std::string& text : real::all_gather_texts(out.take()))
       gpu_lists.push_back(real::ByteReader(text).get_list<int>());
   }
   for (std::size_t d = 0; d < slots.size(); ++d) {

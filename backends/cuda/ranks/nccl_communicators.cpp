@@ -34,10 +34,10 @@ NcclCommunicators::NcclCommunicators(const Program& program, std::vector<GpuSlot
   plan_links();
 }
 
-void NcclCommunicators::connect(const std::vector<std::vector<DeviceId>>& groups, const Exchange& exchange) {
+void NcclCommunicators::connect(const std::vector<std::vector<DeviceId>>& groups, const GatherTexts& gather) {
   plan_groups(groups);
   if (max_ctas_ == 0) max_ctas_ = ctas_that_fit();
-  exchange_unique_ids(exchange);
+  share_unique_ids(gather);
 }
 
 NcclCommunicators::~NcclCommunicators() {
@@ -152,7 +152,7 @@ void NcclCommunicators::require_gpus(const CollectiveCall& c) const {
 }
 
 /// The process of a link's first rank makes its unique id and sends it to the others.
-void NcclCommunicators::exchange_unique_ids(const Exchange& exchange) {
+void NcclCommunicators::share_unique_ids(const GatherTexts& gather) {
   std::string ids;
   for (const Link& link : links_) {
     if (link.slots.front().process != process_) continue;
@@ -160,7 +160,7 @@ void NcclCommunicators::exchange_unique_ids(const Exchange& exchange) {
     require(nccl_, nccl_.ncclGetUniqueId(&id), "ncclGetUniqueId");
     ids.append(id.internal, sizeof id.internal);
   }
-  const std::vector<std::string> received = exchange(ids);
+  const std::vector<std::string> received = gather(ids);
   std::vector<std::size_t> next(received.size(), 0);
   for (Link& link : links_) {
     const std::size_t first = link.slots.front().process;

@@ -38,7 +38,7 @@ struct ByNccl {
 };
 
 /// Tells all processes some bytes and hears theirs, in the order of the processes.
-using Exchange = std::function<std::vector<std::string>(const std::string&)>;
+using GatherTexts = std::function<std::vector<std::string>(const std::string&)>;
 
 /// NCCL between GPUs, of this process and of others. As the program has streams there is one communicator for all, one
 /// for each pair of GPUs or one for each direction; one for the members of each kind of collective; and one for the
@@ -53,9 +53,9 @@ class NcclCommunicators {
   NcclCommunicators(const Program&, std::vector<GpuSlot> slots, int process, ByNccl);
   /// For a program without groups.
   NcclCommunicators(const Program& program, std::vector<GpuSlot> slots, int process, ByNccl by_nccl,
-                    const Exchange& exchange)
+                    const GatherTexts& gather)
       : NcclCommunicators(program, std::move(slots), process, by_nccl) {
-    connect({}, exchange);
+    connect({}, gather);
   }
   NcclCommunicators(const NcclCommunicators&) = delete;
   NcclCommunicators& operator=(const NcclCommunicators&) = delete;
@@ -64,7 +64,7 @@ class NcclCommunicators {
   bool any() const { return !links_.empty(); }  ///< Whether it has anything to do.
   std::vector<int> gpus() const;                ///< The GPU of each rank of this process, over all communicators.
   /// All processes come here at the same time with the same groups, and then to open().
-  void connect(const std::vector<std::vector<DeviceId>>& groups, const Exchange&);
+  void connect(const std::vector<std::vector<DeviceId>>& groups, const GatherTexts&);
   void open(const WaitPolicy&);  ///< Before anything is carried.
 
   /// Whether it goes from GPU to GPU here, each end on a stream of its own.
@@ -105,7 +105,7 @@ class NcclCommunicators {
   void plan_links();
   void plan_groups(const std::vector<std::vector<DeviceId>>& groups);
   int ctas_that_fit() const;
-  void exchange_unique_ids(const Exchange&);
+  void share_unique_ids(const GatherTexts&);
   void open(Link&);
   bool needs_ring(const CollectiveCall&) const;
   void require_gpus(const CollectiveCall&) const;

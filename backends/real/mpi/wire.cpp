@@ -159,11 +159,12 @@ void MpiWire::leave(int code) {
   constexpr std::chrono::hours kEver{1};
   // mpirun ends with the code of the process that aborts, and only the first one has that of the run.
   const int code_of_failure = code != 0 ? code : kBackendFailed;
-  if (standing() == Standing::Unheard || standing() == Standing::Bereft) MPI_Abort(MPI_COMM_WORLD, code_of_failure);
+  if (world_state() == WorldState::Unreachable || world_state() == WorldState::SeparatedWithLoss)
+    MPI_Abort(MPI_COMM_WORLD, code_of_failure);
   MPI_Request request;
   MPI_Ibarrier(communicators().words, &request);
   const auto came = [&](Patience within) { return wait(request, deadline_after(within)); };
-  if (standing() == Standing::Failed) {
+  if (world_state() == WorldState::Failed) {
     const bool all_came = came(kLastGoodbye);
     if (messages_left() || (!all_came && !came(kLost))) MPI_Abort(MPI_COMM_WORLD, code_of_failure);
   } else if (world_.rank == 0) {

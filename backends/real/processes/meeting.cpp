@@ -24,7 +24,7 @@ constexpr Patience kAfterFailure{3};
 const auto begin = std::chrono::steady_clock::now();
 Patience run_patience = kHalfMinute;
 
-Standing where = Standing::Working;
+WorldState state_of_world = WorldState::Working;
 Ending final_ending;
 
 /// All waits after a failure together are shorter than the patience of the run.
@@ -75,7 +75,7 @@ Ending exchange_with_first(const Ending& ending, Patience patience) {
   wire().post(0, WordKind::Ending, to_bytes(ending));
   const auto answer = receive_text(0, WordKind::Ending, ending.code ? soon(2) : deadline_after(longer(patience)));
   if (answer) return ending_from(*answer);
-  where = Standing::Unheard;
+  state_of_world = WorldState::Unreachable;
   return ending.code ? ending : Ending{4, no_answer_text(longer(patience))};
 }
 
@@ -105,28 +105,30 @@ Ending collect_endings(const Ending& ending, Patience patience) {
   if (sum.code != 0 && sum.text.empty()) sum.text = "failed: a process ended without a word";
   for (const int r : silent)
     if (sum.text.find(silence_text(r)) == std::string::npos) add_lines(sum.text, silence_text(r));
-  if (!silent.empty()) where = Standing::Unheard;
+  if (!silent.empty()) state_of_world = WorldState::Unreachable;
   for (const int r : heard) wire().post(r, WordKind::Ending, to_bytes({sum.code, {}}));
   return sum;
 }
 
 }  // namespace
 
-Standing standing() { return where; }
-void part(bool whole) { where = whole ? Standing::Parted : Standing::Bereft; }
+WorldState world_state() { return state_of_world; }
+void set_separated(bool all_present) {
+  state_of_world = all_present ? WorldState::Separated : WorldState::SeparatedWithLoss;
+}
 
-Ending meet(const Ending& ending, Patience patience) {
-  if (where != Standing::Working) return final_ending;
+Ending gather_endings(const Ending& ending, Patience patience) {
+  if (state_of_world != WorldState::Working) return final_ending;
   if (ending.code != 0) limit_the_end(ending);
   Ending sum = world().rank == 0 ? collect_endings(ending, patience) : exchange_with_first(ending, patience);
   if (sum.code == 0) return sum;
-  if (where == Standing::Working) where = Standing::Failed;
+  if (state_of_world == WorldState::Working) state_of_world = WorldState::Failed;
   limit_the_end(sum);
   return final_ending = sum;
 }
 
-void meet(Patience patience) {
-  if (meet(Ending{}, patience).code != 0) throw FailedElsewhere();
+void barrier(Patience patience) {
+  if (gather_endings(Ending{}, patience).code != 0) throw FailedElsewhere();
 }
 
 Patience patience_for_equals() {
@@ -143,7 +145,7 @@ void require_same_build(const std::string& build) {
     wire().post(0, WordKind::Ending, text);
     const auto answer = receive_text(0, WordKind::Ending, deadline_after(2 * kHalfMinute));
     if (answer && ending_from(*answer).code == 0) return;
-    where = answer ? Standing::Failed : Standing::Unheard;
+    state_of_world = answer ? WorldState::Failed : WorldState::Unreachable;
     final_ending.code = 4;
     if (answer) throw FailedElsewhere();
     final_ending.text = no_answer_text(2 * kHalfMinute);
@@ -161,7 +163,7 @@ void require_same_build(const std::string& build) {
   const bool fine = others.empty() && silent.empty();
   for (const int r : heard) wire().post(r, WordKind::Ending, to_bytes({fine ? 0 : 4, {}}));
   if (fine) return;
-  where = silent.empty() ? Standing::Failed : Standing::Unheard;
+  state_of_world = silent.empty() ? WorldState::Failed : WorldState::Unreachable;
   final_ending = {
       4, others.empty()
              ? std::string("failed: not all of the processes have joined in time")

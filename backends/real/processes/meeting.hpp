@@ -7,27 +7,30 @@
 #include "backends/real/processes/wire.hpp"
 #include "backends/world.hpp"
 
+// How the processes of a world wait for each other, and how all of them end when one fails. `world.cpp`, the wires and
+// runs of several processes call it.
+
 namespace stagecraft::real {
 
-/// Where a process of a joined world stands. They go from Working to Failed or Parted together.
-enum class Standing {
+/// What this process knows of the processes that it has joined. All go from Working to Failed or Separated together.
+enum class WorldState {
   Working,
-  Failed,   ///< All know how it ends.
-  Unheard,  ///< Failed, and some process does not answer.
-  Parted,   ///< All have told what they did; each ends for itself.
-  Bereft    ///< Parted, but some process was lost on the way.
+  Failed,            ///< Each process knows how the command ends.
+  Unreachable,       ///< Failed, and some process does not answer.
+  Separated,         ///< All have told what they did; each process ends without waiting for the others.
+  SeparatedWithLoss  ///< Separated, but some process was lost before.
 };
-Standing standing();
-void part(bool whole = true);
+WorldState world_state();
+void set_separated(bool all_present = true);
 
 /// Waits for the endings of all processes and returns their sum: with all texts on the first process, without text on
-/// the others. After a failure it waits only a few seconds; a process that is not heard speaks for itself. Without one
-/// it waits for `patience`, on the others longer, so that the first says who is silent.
-Ending meet(const Ending& ending, Patience patience);
-/// Meets with success in this process; FailedElsewhere when another process has failed, BackendError when one is
-/// silent.
-void meet(Patience patience);
-/// How long this process waits for others that do what it has done itself: half a minute, and ten times as long as it
+/// the others. After a failure it waits only a few seconds; a process that is not heard prints its own text. Without a
+/// failure it waits for `patience`, on the others longer, so that the first says which process is silent.
+Ending gather_endings(const Ending& ending, Patience patience);
+/// Waits until all processes have called it. Throws FailedElsewhere if another process has failed, BackendError if one
+/// is silent.
+void barrier(Patience patience);
+/// How long this process waits for others that do the same work: half a minute, and ten times as long as its own work
 /// took from the start.
 Patience patience_for_equals();
 

@@ -169,7 +169,7 @@ void start_together(const Program& p, const DevicePlacement& placement, Times& t
 CollectedRun run_together(const Program& program, const DevicePlacement& placement, double timeout,
                           const std::function<Times()>& run, const std::function<std::string()>& report) {
   const Patience patience(timeout);
-  meet(patience_for_equals());
+  barrier(patience_for_equals());
   set_run_patience(patience);
   require_same_program(program, patience);
   Clocks clocks;
@@ -177,15 +177,15 @@ CollectedRun run_together(const Program& program, const DevicePlacement& placeme
   const Times times = run();
   clocks.after = read_first_clock(patience);
   const std::string text = times_message(program, placement, times, clocks, report());
-  meet(patience);
+  barrier(patience);
   if (world().rank > 0) {
     send_text(0, text, longer(patience));
-    part();
+    set_separated();
     return {};
   }
   std::vector<std::string> texts{text};
   for (int r = 1; r < world().size; ++r) texts.push_back(expect_text(r, patience));
-  part();
+  set_separated();
   CollectedRun joint = put_together(program, placement, texts);
   start_together(program, placement, joint.times);
   return joint;
@@ -208,9 +208,9 @@ CollectedRun run_program_together(const Program& program, const DevicePlacement&
   return run_together(program, placement, options.timeout, run, report);
 }
 
-std::vector<std::string> exchange(const std::string& local) {
+std::vector<std::string> all_gather_texts(const std::string& local) {
   const Patience patience = patience_for_equals();
-  meet(patience);
+  barrier(patience);
   return exchange_texts(local, patience);
 }
 

@@ -90,10 +90,11 @@ void join_world(const std::string& build) {
 Ending finish_all(const Ending& ending) {
   // Processes that users start may each fail in its own way before they join.
   if (world().size == 1) return launched().rank == 0 || are_processes_named() ? ending : Ending{};
-  const auto standing = real::standing();
-  if (real::stop_requested_by_launcher() || standing == real::Standing::Parted || standing == real::Standing::Bereft)
+  const auto state = real::world_state();
+  if (real::stop_requested_by_launcher() || state == real::WorldState::Separated ||
+      state == real::WorldState::SeparatedWithLoss)
     return ending;
-  return real::meet(ending, real::patience_for_equals());
+  return real::gather_endings(ending, real::patience_for_equals());
 }
 
 void leave_world(int code) {
@@ -103,7 +104,7 @@ void leave_world(int code) {
 }
 
 void barrier() {
-  if (world().size > 1) real::meet(real::patience_for_equals());
+  if (world().size > 1) real::barrier(real::patience_for_equals());
 }
 
 void send_message(int rank, std::string text) { real::wire().post(rank, real::WordKind::Message, std::move(text)); }
@@ -115,9 +116,10 @@ std::optional<Word> receive_message() {
   return {};
 }
 
-void part(bool whole) {
+void end_separately(bool all_present) {
   constexpr real::Patience kPatience{10};
-  real::part(whole && real::wait_for([] { return real::wire().all_left(); }, real::deadline_after(kPatience)));
+  real::set_separated(all_present &&
+                      real::wait_for([] { return real::wire().all_left(); }, real::deadline_after(kPatience)));
 }
 
 }  // namespace stagecraft

@@ -312,7 +312,7 @@ void TcpWire::leave(int code) {
     return std::none_of(connections_.begin(), connections_.end(),
                         [](const auto& c) { return c.second->is_open() && c.second->is_control; });
   };
-  if (code != 0 || standing() != Standing::Parted) {
+  if (code != 0 || world_state() != WorldState::Separated) {
     const Deadline deadline = deadline_after(patience_after_failure());
     wait_for([&] { return all_left(); }, deadline);
     {

@@ -21,7 +21,7 @@ struct Arrival {
 };
 
 /// Words and messages over TCP. Each process has a control connection to the first and to each process with which it
-/// exchanges messages. Data go over connections of their own, one for each stream of messages in each direction, so
+/// exchanges messages. Data go over separate connections, one for each stream of messages in each direction, so
 /// that no word waits behind data.
 ///
 /// Any thread may send: it writes at once what the socket takes. The threads that wait share the rest of the work; one

@@ -248,7 +248,8 @@ std::vector<double> latest(std::vector<double> Seen::*column) {
   for (const Seen& s : seen) merge(local, s.*column);
   real::ByteWriter out;
   out.put(local);
-  for (const std::string& text : real::exchange(out.take())) merge(merged, real::ByteReader(text).get_list<double>());
+  for (const std::string& text : real::all_gather_texts(out.take()))
+    merge(merged, real::ByteReader(text).get_list<double>());
   return merged;
 }
 

@@ -158,7 +158,7 @@ Ending cut(const char* file) {
     if (const auto word = receive_message()) heard = word->from == 2 ? word->text : "the second";
     std::this_thread::sleep_for(1ms);
   }
-  part(false);
+  end_separately(false);
   return {4, "heard " + heard};
 }
 

@@ -1,12 +1,12 @@
-#include "backends/real/tensor_exchange.hpp"
+#include "backends/real/transfer_tensors.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace stagecraft::real {
 
-TensorExchange::TensorExchange(const Program& program, NetOf net_of, std::vector<DeviceMemory*> memories,
-                               std::size_t width)
+TransferTensors::TransferTensors(const Program& program, NetOf net_of, std::vector<DeviceMemory*> memories,
+                                 std::size_t width)
     : p_(program),
       w_(*program.workload),
       net_of_(std::move(net_of)),
@@ -21,12 +21,12 @@ TensorExchange::TensorExchange(const Program& program, NetOf net_of, std::vector
   for (int t = 0; t < std::ssize(p_.transfers); ++t) ++expected_[key(layout(t).from)];
 }
 
-std::size_t TensorExchange::key(const MessageEnd& e) const {
+std::size_t TransferTensors::key(const MessageEnd& e) const {
   const std::size_t piece = e.micro * stage(e.stage).replicas.size() + e.replica;
   return first_key_[e.stage] + 2 * piece + e.gradient;
 }
 
-TensorExchange::TransferLayout TensorExchange::layout(int transfer) const {
+TransferTensors::TransferLayout TransferTensors::layout(int transfer) const {
   const Transfer& t = p_.transfers[transfer];
   const Instruction &send = p_.at(t.send), &receive = p_.at(t.receive);
   const bool gradient = p_.shape(t).role == TensorRole::Gradient;
@@ -35,20 +35,20 @@ TensorExchange::TransferLayout TensorExchange::layout(int transfer) const {
                 {to, p_.receiving_micro_batch(t), stage(to).replica_on(receive.device), gradient}, p_.rows(t));
 }
 
-TensorExchange::TransferLayout TensorExchange::layout(int edge, const MessageEnd& from, const MessageEnd& to,
-                                                      const RowRange& rows) const {
+TransferTensors::TransferLayout TransferTensors::layout(int edge, const MessageEnd& from, const MessageEnd& to,
+                                                        const RowRange& rows) const {
   const auto first_at = [&](const MessageEnd& end) {
     return rows.first - stage(end.stage).samples(end.micro, end.replica).first;
   };
   return {edge, from, to, first_at(from), first_at(to), rows.count};
 }
 
-const Crossing& TensorExchange::crossing(const MessageEnd& end, int edge, bool enters) const {
+const Crossing& TransferTensors::crossing(const MessageEnd& end, int edge, bool enters) const {
   const auto& list = enters ? net(end).inputs : net(end).outputs;
   return *std::find_if(list.begin(), list.end(), [&](const Crossing& c) { return c.edge == edge; });
 }
 
-void TensorExchange::post(StageId from, int micro, int replica, bool gradient, std::vector<Array> values) {
+void TransferTensors::post(StageId from, int micro, int replica, bool gradient, std::vector<Array> values) {
   const MessageEnd sender{from, micro, replica, gradient};
   const std::size_t at = key(sender);
   Posted& posted = posted_[at];
@@ -63,11 +63,11 @@ void TensorExchange::post(StageId from, int micro, int replica, bool gradient, s
 }
 
 /// The last reader gives the memory back.
-void TensorExchange::read(Posted& posted) {
+void TransferTensors::read(Posted& posted) {
   if (--posted.readers == 0) posted.values.clear();
 }
 
-std::vector<Array>& TensorExchange::box(const TransferLayout& l) {
+std::vector<Array>& TransferTensors::box(const TransferLayout& l) {
   const std::lock_guard lock(mutex_);
   auto& arrays = boxes_[box_name(l.to, l.edge)];
   if (!arrays.empty()) return arrays;
@@ -82,7 +82,7 @@ std::vector<Array>& TensorExchange::box(const TransferLayout& l) {
   return arrays;
 }
 
-void TensorExchange::deliver(const TransferLayout& l, const Copier& copy) {
+void TransferTensors::deliver(const TransferLayout& l, const Copier& copy) {
   const Posted& posted = this->posted(l);
   const StageNet& from = this->net(l.from);
   auto& arrays = box(l);
@@ -95,13 +95,13 @@ void TensorExchange::deliver(const TransferLayout& l, const Copier& copy) {
   }
 }
 
-void TensorExchange::carry(int transfer, const Copier& copy) {
+void TransferTensors::carry(int transfer, const Copier& copy) {
   const TransferLayout l = layout(transfer);
   deliver(l, copy);
   read(posted(l));
 }
 
-std::size_t TensorExchange::bytes(int transfer) const {
+std::size_t TransferTensors::bytes(int transfer) const {
   const TransferLayout l = layout(transfer);
   const StageNet& net = this->net(l.from);
   std::size_t bytes = 0;
@@ -110,12 +110,12 @@ std::size_t TensorExchange::bytes(int transfer) const {
 }
 
 /// Gradients of words are never wide: no operation reads them.
-std::size_t TensorExchange::sample_bytes(const Value& value, const TransferLayout& l) const {
+std::size_t TransferTensors::sample_bytes(const Value& value, const TransferLayout& l) const {
   const bool is_wide = value.is_wide && !l.from.gradient;
   return static_cast<std::size_t>(value.numbers()) * (is_wide ? wide_width(width_) : width_);
 }
 
-void TensorExchange::pack(int transfer, void* into) {
+void TransferTensors::pack(int transfer, void* into) {
   const TransferLayout l = layout(transfer);
   const DeviceId device = stage(l.from.stage).replicas[l.from.replica].device;
   Kernels& kernels = memories_[device]->kernels();
@@ -126,7 +126,7 @@ void TensorExchange::pack(int transfer, void* into) {
   });
 }
 
-void TensorExchange::give(int transfer, const Piece& piece) {
+void TransferTensors::give(int transfer, const Piece& piece) {
   const TransferLayout l = layout(transfer);
   Posted& posted = this->posted(l);
   const StageNet& net = this->net(l.from);
@@ -137,7 +137,7 @@ void TensorExchange::give(int transfer, const Piece& piece) {
   read(posted);
 }
 
-void TensorExchange::unpack(int transfer, const void* from) {
+void TransferTensors::unpack(int transfer, const void* from) {
   const TransferLayout l = layout(transfer);
   const DeviceId device = stage(l.to.stage).replicas[l.to.replica].device;
   Kernels& kernels = memories_[device]->kernels();
@@ -148,7 +148,7 @@ void TensorExchange::unpack(int transfer, const void* from) {
   });
 }
 
-void TensorExchange::take(int transfer, const Piece& piece) {
+void TransferTensors::take(int transfer, const Piece& piece) {
   const TransferLayout l = layout(transfer);
   auto& arrays = box(l);
   const StageNet& net = this->net(l.to);
@@ -159,12 +159,12 @@ void TensorExchange::take(int transfer, const Piece& piece) {
   }
 }
 
-void TensorExchange::forget() {
+void TransferTensors::forget() {
   boxes_.clear();
   for (std::size_t i = 0; i < first_key_.back(); ++i) posted_[i].values.clear();
 }
 
-std::vector<Array> TensorExchange::collect(int edge, StageId to, int micro, int replica, bool gradient) {
+std::vector<Array> TransferTensors::collect(int edge, StageId to, int micro, int replica, bool gradient) {
   const std::lock_guard lock(mutex_);
   const auto it = boxes_.find(box_name({to, micro, replica, gradient}, edge));
   if (it == boxes_.end()) return {};

@@ -14,26 +14,25 @@
 
 namespace stagecraft::real {
 
-/// How a message moves.
+/// Copies one piece of a message from the memory of its sender to that of its receiver.
 using Copier = std::function<void(const void* from, void* to, std::size_t bytes)>;
-/// One of the pieces of a message, where it lies on one side; both sides have the same in the same order.
+/// Called with each piece of a message, where it lies on one side; both sides have the same pieces in the same order.
 using Piece = std::function<void(void* data, std::size_t bytes)>;
 
-/// Tensors that ops of one stage send to ops of others, and tensors that have arrived for them.
+/// The tensors of transfers: what ops of one stage send to ops of others, and what has arrived for them.
 ///
-/// A device's thread puts in what its op made; whoever carries a message takes it out on one side and files it on the
-/// other. Samples of a message are those that its two pieces share.
-class TensorExchange {
+/// The thread of a device posts what its op made; the thread that carries a message takes it from the sender's side and
+/// files it on the receiver's. A message has the samples that its two ends share.
+class TransferTensors {
  public:
   using NetOf = std::function<const StageNet&(StageId, int replica)>;
 
   /// `memories` by device; null for other processes. `width`: bytes of a number.
-  TensorExchange(const Program&, NetOf net_of, std::vector<DeviceMemory*> memories, std::size_t width);
+  TransferTensors(const Program&, NetOf net_of, std::vector<DeviceMemory*> memories, std::size_t width);
 
-  /// Tensors (by value of the stage's net) that the op of a piece sends on; pieces on the same device get theirs at
-  /// once.
+  /// Posts the tensors (by value of the stage's net) that an op sends on; ops on the same device get theirs at once.
   void post(StageId, int micro, int replica, bool gradient, std::vector<Array> values);
-  /// What arrived over an edge for a piece, one array for each value of the crossing; it is forgotten here.
+  /// What arrived over an edge for an op, one array for each value of the crossing; it is forgotten here.
   std::vector<Array> collect(int edge, StageId to, int micro, int replica, bool gradient);
 
   void forget();                                 ///< Drops everything that is in flight.
@@ -86,7 +85,7 @@ class TensorExchange {
   std::vector<int> expected_;                 ///< Transfers that read what an op posted.
   std::unique_ptr<Posted[]> posted_;
   std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::vector<Array>> boxes_;  ///< Filed by edge and receiving piece.
+  std::unordered_map<std::uint64_t, std::vector<Array>> boxes_;  ///< Filed by edge and receiving op.
 };
 
 }  // namespace stagecraft::real
