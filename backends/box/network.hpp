@@ -67,7 +67,7 @@ struct Network {
   std::vector<Space> spaces;  ///< Devices in the order of the cluster, then switches, then media.
   std::vector<Cable> cables;
   std::vector<Forwarding> forwarding;
-  std::vector<RouteEnds> flows;  ///< The pairs of devices that talk, which have queues of their own.
+  std::vector<RouteEnds> flows;  ///< The pairs of devices that talk, each with a queue.
   std::vector<Route> routes;     ///< Their routes, with bandwidths as scaled.
   std::vector<QueueLoad> queues;
   Cluster cluster;  ///< As scaled.

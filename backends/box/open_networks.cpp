@@ -61,7 +61,7 @@ bool is_held(int file) {
   return false;
 }
 
-/// The processes in the namespaces of a network, without its own.
+/// The processes in the namespaces of a network, without the one that holds it.
 std::vector<pid_t> processes_in(const Entrance& entrance) {
   std::set<std::pair<dev_t, ino_t>> spaces;
   struct stat status {};
@@ -106,7 +106,7 @@ void write_whole(int file, const std::string& text) {
   try {
     hold_network(
         network, check,
-        [&](const Opened& opened) {
+        [&](const BuiltNetwork& opened) {
           write_whole(file.number(), to_json(opened));
           // Ctrl-C in the command that waits for the network means that it is not wanted.
           if (!parent.send("+")) throw BackendError("interrupted");
@@ -136,7 +136,7 @@ std::vector<OpenNetwork> open_networks() {
       continue;
     }
     const std::string text = read_all(file.number());
-    if (!text.empty()) networks.push_back({entry.path().stem(), read_opened(text)});
+    if (!text.empty()) networks.push_back({entry.path().stem(), read_network(text)});
   }
   std::sort(networks.begin(), networks.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return networks;
@@ -161,7 +161,7 @@ OpenNetwork open_network(const std::string& name, const Network& network, bool c
   const std::optional<std::string> answer = here.wait_for_next();
   if (!answer) throw BackendError("the process that builds the network has ended before it was ready");
   if (answer->front() == '-') throw BackendError(answer->substr(1));
-  return {name, read_opened(read_all(file.number()))};
+  return {name, read_network(read_all(file.number()))};
 }
 
 void close_network(const OpenNetwork& network, Seconds patience) {

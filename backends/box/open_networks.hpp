@@ -7,16 +7,17 @@
 
 namespace stagecraft::box {
 
-/// A network that `cluster up` built, which stays when the command has ended.
+/// A BuiltNetwork under a name, which stays when the command that built it has ended: `cluster up` opens it and
+/// `cluster down` closes it.
 struct OpenNetwork {
   std::string name;
-  Opened opened;
+  BuiltNetwork opened;
 };
 
 /// The networks of this user that are up. What a process that was killed left is no network: its file is removed.
 std::vector<OpenNetwork> open_networks();
 
-/// Builds a network in a process of its own and returns when it is up. InputError if a network with that name is up
+/// Builds a network in a new process and returns when it is up. InputError if a network with that name is up
 /// already.
 OpenNetwork open_network(const std::string& name, const Network&, bool check);
 

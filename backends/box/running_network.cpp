@@ -43,8 +43,8 @@ class HeldNetwork {
   HeldNetwork(const HeldNetwork&) = delete;
   HeldNetwork& operator=(const HeldNetwork&) = delete;
 
-  Opened opened(bool check) {
-    Opened opened;
+  BuiltNetwork opened(bool check) {
+    BuiltNetwork opened;
     opened.entrance.holder = getpid();
     for (std::size_t s = 0; s < files_.size(); ++s) {
       opened.entrance.files.push_back(file(static_cast<int>(s)));
@@ -62,7 +62,7 @@ class HeldNetwork {
     files_.push_back(make_namespace());
     const int here = files_.back().number();
     for (const auto& [setting, value] : kernel_settings(network_, space)) set_in_namespace(here, setting, value);
-    // What this system prefers may pace its packets, or measure rates in its own way; these fill a queue as most do.
+    // What this system prefers may pace its packets, or measure rates differently; these fill a queue as most do.
     for (const char* control : {"cubic", "reno"})
       if (set_in_namespace(here, "net/ipv4/tcp_congestion_control", control)) break;
   }
@@ -103,7 +103,8 @@ std::string Entrance::hosts() const {
   return text;
 }
 
-void hold_network(const Network& network, bool check, const std::function<void(const Opened&)>& opened, int stop) {
+void hold_network(const Network& network, bool check, const std::function<void(const BuiltNetwork&)>& opened,
+                  int stop) {
   HeldNetwork running(network);
   opened(running.opened(check));
   wait_until_readable(stop);
@@ -113,7 +114,7 @@ RunningNetwork::RunningNetwork(const Network& network, bool check)
     : holder_(std::make_unique<ChildProcess>(ChildOptions{.own_group = true}, [&](MessageSocket& socket) {
         try {
           hold_network(
-              network, check, [&](const Opened& o) { socket.send("+" + to_json(o)); }, socket.file());
+              network, check, [&](const BuiltNetwork& o) { socket.send("+" + to_json(o)); }, socket.file());
         } catch (const std::exception& e) {
           socket.send(fmt::format("-{}", e.what()));
         }
@@ -121,7 +122,7 @@ RunningNetwork::RunningNetwork(const Network& network, bool check)
   const std::optional<std::string> answer = holder_->socket().wait_for_next();
   if (!answer) throw BackendError("the process that builds the network has ended before it was ready");
   if (answer->front() == '-') throw BackendError(answer->substr(1));
-  opened_ = read_opened(answer->substr(1));
+  opened_ = read_network(answer->substr(1));
 }
 
 void start_in_space(const Entrance& entrance, int space, const std::vector<std::string>& words) noexcept {
@@ -154,7 +155,7 @@ int run_in_space(const Entrance& entrance, int space, const std::vector<std::str
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::string to_json(const Opened& opened) {
+std::string to_json(const BuiltNetwork& opened) {
   Json::Array spaces, readings;
   for (std::size_t s = 0; s < opened.entrance.files.size(); ++s)
     spaces.push_back(
@@ -166,9 +167,9 @@ std::string to_json(const Opened& opened) {
   return Json(Json::Object{{"holder", opened.entrance.holder}, {"spaces", spaces}, {"readings", readings}}).dump();
 }
 
-Opened read_opened(const std::string& text) {
+BuiltNetwork read_network(const std::string& text) {
   const Json json = parse_json(text);
-  Opened opened;
+  BuiltNetwork opened;
   opened.entrance.holder = static_cast<pid_t>(json.at("holder").number());
   for (const Json& space : json.at("spaces").items()) {
     opened.entrance.files.push_back(static_cast<int>(space.at("file").number()));

@@ -9,6 +9,9 @@
 #include "backends/box/network.hpp"
 #include "sim/core/child_process.hpp"
 
+// Builds a network of namespaces, keeps it, and runs programs in it: for `validate --network` as long as the command
+// lasts (RunningNetwork), for `cluster up` until it is closed (open_networks.hpp).
+
 namespace stagecraft::box {
 
 /// What a process needs to know to enter a running network.
@@ -21,24 +24,25 @@ struct Entrance {
   std::string hosts() const;  ///< Lines of /etc/hosts.
 };
 
-struct Opened {
+/// A network that was built: how to enter it, and what its links were measured to do.
+struct BuiltNetwork {
   Entrance entrance;
-  std::vector<RateReading> readings;
+  std::vector<RateReading> readings;  ///< Empty where links were not checked.
 };
 
 /// Builds a network, checks its links if asked, tells `opened`, and keeps it until `stop` can be read. A network
 /// belongs to the process that calls this: the kernel removes namespaces, cards and queues when it ends, however it
 /// ends, so that nothing has to be cleaned up. BackendError where it cannot be built.
-void hold_network(const Network&, bool check, const std::function<void(const Opened&)>& opened, int stop);
+void hold_network(const Network&, bool check, const std::function<void(const BuiltNetwork&)>& opened, int stop);
 
 /// A network that lasts as long as this object, and no longer than the thread that made it.
 class RunningNetwork {
  public:
   RunningNetwork(const Network&, bool check);
-  const Opened& opened() const { return opened_; }
+  const BuiltNetwork& opened() const { return opened_; }
 
  private:
-  Opened opened_;
+  BuiltNetwork opened_;
   std::unique_ptr<ChildProcess> holder_;
 };
 
@@ -50,8 +54,8 @@ class RunningNetwork {
 /// and the number of the signal that ended it.
 int run_in_space(const Entrance&, int space, const std::vector<std::string>& words);
 
-/// `opened` as JSON, which read_opened() reads.
-std::string to_json(const Opened&);
-Opened read_opened(const std::string& json);
+/// A network as JSON, which read_network() reads.
+std::string to_json(const BuiltNetwork&);
+BuiltNetwork read_network(const std::string& json);
 
 }  // namespace stagecraft::box
