@@ -1,3 +1,6 @@
+// Attention with a softmax over all keys of a row, which keeps its probabilities for the backward: forward and
+// gradients.
+
 #include <algorithm>
 
 #include "backends/cpu/attention_rows.hpp"
@@ -14,7 +17,7 @@ template <class T>
 struct Parts {
   MatrixView<T> q, k, v;
 };
-/// `keys` has K and V where they are an input of their own.
+/// `keys` has K and V where they are the second input.
 template <class T>
 Parts<T> parts(const real::Tensor& tensor, const real::Tensor& keys_apart, const Operation& op,
                const AttentionRows& rows, std::int64_t sample, std::int64_t head) {

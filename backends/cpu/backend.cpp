@@ -1,3 +1,5 @@
+// The catalog entry `cpu`, which executes a Program by backends/real with kernels on Eigen.
+
 #include "backends/backend.hpp"
 
 #include "backends/cpu/kernels.hpp"

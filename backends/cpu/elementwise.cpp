@@ -1,3 +1,5 @@
+// Operations on each number alone: activations, sums, copies and concatenations, forward and gradients.
+
 #include <algorithm>
 
 #include "backends/cpu/loops.hpp"

@@ -1,3 +1,5 @@
+// The router of experts, and the rows that it repeats for experts and weighs after them: forward and gradients.
+
 #include <algorithm>
 #include <vector>
 

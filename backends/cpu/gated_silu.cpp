@@ -1,3 +1,5 @@
+// SwiGLU's activation, silu(gate) * value: forward and gradient.
+
 #include "backends/cpu/loops.hpp"
 #include "backends/cpu/operations.hpp"
 #include "backends/real/formulas/elementary.hpp"

@@ -1,3 +1,5 @@
+// A matrix product for the rows of each expert: forward and both gradients.
+
 #include <cstring>
 
 #include "backends/cpu/loops.hpp"

@@ -1,3 +1,5 @@
+// RMS norm of each head of queries and keys: forward and gradients.
+
 #include <cmath>
 
 #include "backends/cpu/loops.hpp"

@@ -1,3 +1,5 @@
+// Layer norm of each row: forward and gradients.
+
 #include <cmath>
 
 #include "backends/cpu/loops.hpp"

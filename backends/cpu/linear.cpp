@@ -1,3 +1,5 @@
+// Matrix products with weights and a bias: forward and both gradients.
+
 #include <cstring>
 
 #include "backends/cpu/loops.hpp"

@@ -1,3 +1,5 @@
+// RMS norm of each row: forward and gradients.
+
 #include <cmath>
 
 #include "backends/cpu/loops.hpp"

@@ -1,3 +1,5 @@
+// Rotary position embeddings: forward, and the opposite rotation of gradients.
+
 #include <vector>
 
 #include "backends/cpu/loops.hpp"

@@ -1,3 +1,5 @@
+// The catalog entry `cuda`: what it needs of a machine, the facts that `doctor` prints, and one run.
+
 #include <fmt/core.h>
 #include <algorithm>
 #include <cstdlib>

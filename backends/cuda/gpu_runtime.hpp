@@ -48,7 +48,7 @@ class GpuRuntime {
   void give(int device, void*);
   /// Makes the queue wait for all work that still uses the memory at this address, of whichever device.
   void wait_for_users(int queue, const void* inside);
-  /// InstructionEvents the memory at this address as used by what the queue enqueues now: it is not reused before that
+  /// Marks the memory at this address as used by what the queue enqueues now: it is not reused before that
   /// is over.
   void hold(int queue, const void* inside);
   /// Sets how everything below waits; by default at most five minutes.

@@ -1,3 +1,5 @@
+// Says which instructions are blocked, and what they wait for, when a simulation ends before all have run.
+
 #include "backends/des/core.hpp"
 
 #include <fmt/core.h>

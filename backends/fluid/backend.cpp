@@ -1,3 +1,5 @@
+// The catalog entry `fluid`, and its event loop.
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>

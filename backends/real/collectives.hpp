@@ -7,9 +7,11 @@
 #include "backends/real/kernels.hpp"
 #include "sim/program/program.hpp"
 
-namespace stagecraft::real {
+// The one place that says what each kind of collective does with data: which numbers of which member become, or are
+// added to, which numbers of a result. Threads, TCP, MPI and GPUs run collectives of a Program by it. Their arrays are
+// gradients and weights, which are wide in mixed precision too.
 
-// Collectives of a program are about gradients of weights, which are wide.
+namespace stagecraft::real {
 
 /// Numbers of one member's input that become, or are added to, numbers of a result.
 struct ResultPart {
@@ -18,13 +20,13 @@ struct ResultPart {
   bool add = false;
 };
 
-/// How the result of a rank is put together, step by step; `numbers` counts the whole array. This is the only place
-/// that says what each kind of collective does with data. Sums add the inputs in the order of the ranks, so all
-/// backends get the same bits. Scattered and gathered parts are as equal as whole numbers allow; an all-to-all
-/// exchanges parts of numbers / members and leaves what remains alone.
+/// The steps that make the result of the member `rank`, in their order; `numbers` is the length of the whole array.
+/// Sums add the inputs in the order of the members' ranks, so all backends get the same bits. The lengths of scattered
+/// and gathered parts differ by one at most. An all-to-all moves parts of numbers / members, rounded down, and leaves
+/// the remaining numbers as they are.
 std::vector<ResultPart> result_parts(CollectiveKind, int members, int rank, std::int64_t numbers);
 
-/// Numbers that a rank brings.
+/// How many numbers the member `rank` brings.
 std::int64_t input_numbers(CollectiveKind, int members, int rank, std::int64_t numbers);
 
 /// Every rank gets the same result from sums or from the root, so it is computed once.
@@ -37,7 +39,7 @@ struct MemberArrays {
   Tensor input, output;
 };
 
-/// Both in one whole array: a rank's scattered part lies at its place, as in the in-place forms of NCCL.
+/// Input and output in one whole array: a member's scattered part lies at its place, as in the in-place forms of NCCL.
 MemberArrays in_place(CollectiveKind, int members, int rank, Tensor whole, std::size_t width);
 
 /// Does one step of a result.

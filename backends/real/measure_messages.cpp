@@ -1,3 +1,5 @@
+// Measures messages between two threads, for the links in a profile.
+
 #include "backends/real/measure.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Measures sums of gradients and gathers of weights around updates, for the collectives in a profile.
+
 #include <memory>
 #include <vector>
 

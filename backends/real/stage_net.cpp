@@ -10,7 +10,7 @@
 namespace stagecraft::real {
 namespace {
 
-/// InstructionEvents the products next to a GELU of which nothing but the two sees the numbers between them.
+/// Marks the products next to a GELU where no other operation reads the numbers between the two.
 void mark_gelus(StageNet& net) {
   std::vector<bool> leaves(net.values.size());
   for (const Crossing& c : net.outputs)
@@ -348,7 +348,7 @@ class Compiler {
     return node.output;
   }
 
-  /// InstructionEvents what the node reads, and makes its output.
+  /// Marks what the node reads, and makes its output.
   void read(Node& node) {
     const Keeps needs = keeps(*node.operation);
     bool gradient = node.count > 0;

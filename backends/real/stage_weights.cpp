@@ -47,7 +47,7 @@ void add_part(const StageNet& part, const StageNet& whole, const std::vector<dou
 // Variance 1 / inputs (Glorot and Bengio, 2010), 2 / inputs before a ReLU (He et al., 2015); embeddings 0.02 as GPT-2.
 namespace {
 
-/// Weights of one operation, drawn from numbers of their own: any thread may draw them, at any time.
+/// Weights of one operation, drawn from a separate stream of numbers: any thread may draw them, at any time.
 struct WeightDrawing {
   const StageNet& net;
   const Workload& workload;

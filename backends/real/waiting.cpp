@@ -1,3 +1,5 @@
+// Says what each device of a stuck run waits for.
+
 #include <fmt/core.h>
 
 #include "backends/real/program_executor.hpp"

@@ -1,3 +1,5 @@
+// The catalog entry `simgrid`: finds routes, simulates in a child process and returns a Timeline.
+
 #include <vector>
 
 #include "backends/backend.hpp"

@@ -1,3 +1,5 @@
+// Loads the module in `engine/`, which alone is linked with SimGrid, and calls it.
+
 #include <dlfcn.h>
 #include <fmt/core.h>
 

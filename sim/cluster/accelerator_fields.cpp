@@ -1,3 +1,5 @@
+// The fields of a file in topologies/devices.
+
 #include "sim/cluster/accelerator.hpp"
 
 namespace stagecraft {

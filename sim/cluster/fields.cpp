@@ -1,3 +1,5 @@
+// The fields of a device type and of a link in a cluster file, and their values; every generator uses them.
+
 #include <fmt/core.h>
 
 #include "sim/cluster/device_presets.hpp"

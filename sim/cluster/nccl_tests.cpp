@@ -1,3 +1,5 @@
+// Reads the output of nccl-tests as measured times of a collective.
+
 #include <algorithm>
 #include <charconv>
 #include <set>

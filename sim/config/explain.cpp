@@ -1,3 +1,5 @@
+// The text of `stagecraft explain` and of the reference pages about fields, from their tables.
+
 #include <algorithm>
 #include <set>
 #include <utility>

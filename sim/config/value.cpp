@@ -60,7 +60,7 @@ std::string yaml_scalar(const Value& value, bool in_flow) {
 
 bool is_leaf(const Value& value) { return value.kind == Value::Kind::Null || value.is_scalar(); }
 
-// "[a, b]" when every item is a short leaf; empty when the list needs lines of its own.
+// "[a, b]" when every item is a short leaf; empty when the list needs several lines.
 std::string flow_list(const Value& list) {
   if (!list.is_list() || list.items.empty()) return {};
   std::vector<std::string> words;

@@ -70,7 +70,7 @@ void set_group_sizes(CompiledExperiment& c) {
   if (smallest != c.program.group) c.program.group_sizes = std::move(sizes);
 }
 
-/// What remains of the ops of a stage where their collectives are instructions of their own.
+/// What remains of the ops of a stage where their collectives are separate instructions.
 StageParts parts_of(const StageCost& cost) {
   const Written written = cost.written();
   const EachPass<TimeByClass>& p = cost.passes;

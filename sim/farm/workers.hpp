@@ -31,7 +31,7 @@ std::unique_ptr<Workers> thread_workers(const FarmOptions&, bool is_caller_one,
 /// for them and die with this process; Ctrl-C reaches only this process.
 std::unique_ptr<Workers> forked_workers(const FarmOptions&, const JobFunction&);
 
-/// Forked workers of a process of their own, for programs that use MPI. Make them before MPI starts; then neither that
+/// Forked workers of a separate process, for programs that use MPI. Make them before MPI starts; then neither that
 /// process nor its workers see MPI, and this process never forks again.
 std::unique_ptr<Workers> remote_workers(const FarmOptions&, const JobFunction&);
 

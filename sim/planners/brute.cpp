@@ -1,3 +1,5 @@
+// The planner `brute`: every division of the layers into stages and replicas, which checks `pipedream`.
+
 #include "sim/planners/chain_partition/brute.hpp"
 #include "sim/planners/chain_partition/planning.hpp"
 

@@ -1,3 +1,5 @@
+// Finds a shortest cycle of waits in a program with extra waits, for the error of limit_buffers.
+
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -184,7 +184,7 @@ void ProgramWriter::follow(StreamId stream) {
   last = InstructionId{program_.instructions.size() - 1};
 }
 
-/// Without the collectives that are instructions of their own.
+/// Without the collectives that are separate instructions.
 Seconds ProgramWriter::duration_of(const Op& op, int replica) const {
   return pass_of(op_times_[&cost(op.stage, replica) - costs_.values().data()], op.kind);
 }

@@ -1,3 +1,5 @@
+// How a ProgramWriter writes the sums of gradients and the updates that wait for them.
+
 #include <algorithm>
 
 #include "sim/program/writer.hpp"

@@ -1,3 +1,5 @@
+// How a ProgramWriter writes the memory of devices: resident memory and buffers.
+
 #include <algorithm>
 
 #include "sim/program/writer.hpp"

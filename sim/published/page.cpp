@@ -1,3 +1,5 @@
+// The page of reproduced results: tables and plots of published figures next to simulated ones.
+
 #include <algorithm>
 #include <cmath>
 #include <set>

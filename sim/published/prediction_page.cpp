@@ -1,3 +1,5 @@
+// The page of predictions: errors as cards, a histogram and tables.
+
 #include <cmath>
 #include <utility>
 #include <vector>

@@ -1,3 +1,5 @@
+// Predicted against measured times, as a picture.
+
 #include <algorithm>
 
 #include <fmt/core.h>

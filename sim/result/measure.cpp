@@ -1,3 +1,5 @@
+// Makes the report of a run from its Program, Timeline and Cluster.
+
 #include <algorithm>
 #include <limits>
 #include <utility>

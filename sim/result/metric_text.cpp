@@ -1,3 +1,5 @@
+// How the values of a metric are written in text, files, schemas and pages.
+
 #include <cmath>
 #include <limits>
 

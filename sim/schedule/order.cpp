@@ -1,3 +1,5 @@
+// One order of all ops of a schedule that no wait contradicts, in which communication is laid out.
+
 #include <fmt/core.h>
 
 #include "sim/plan/overlap.hpp"

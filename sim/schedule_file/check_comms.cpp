@@ -1,3 +1,5 @@
+// Level 5 of the checks of a schedule file: messages.
+
 #include <map>
 #include <tuple>
 

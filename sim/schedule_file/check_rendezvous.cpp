@@ -1,3 +1,5 @@
+// Level 6 of the checks of a schedule file: ranks that wait for each other forever.
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,5 @@
+// Level 8 of the checks of a schedule file: sharded weights.
+
 #include <fmt/core.h>
 
 #include "sim/schedule_file/checks.hpp"

@@ -1,3 +1,5 @@
+// Level 7 of the checks of a schedule file: memory.
+
 #include <algorithm>
 
 #include <fmt/core.h>

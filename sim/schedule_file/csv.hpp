@@ -54,7 +54,7 @@ CsvSchedule parse_schedule_csv(std::string_view text, const std::string& file);
 std::string to_csv(const Schedule&);
 
 /// The chain of stages that the rows imply: stage s feeds s+1 when both run the same micro-batches; a stage with other
-/// micro-batches starts a chain of its own (pipelines in both directions). Problems of structure that make a plan
+/// micro-batches starts another chain (pipelines in both directions). Problems of structure that make a plan
 /// impossible, such as a stage on two ranks or a chain whose stages disagree, are appended to `problems`.
 Plan implied_plan(const CsvSchedule&, std::vector<ScheduleProblem>& problems);
 

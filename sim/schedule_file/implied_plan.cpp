@@ -1,3 +1,5 @@
+// The plan that the rows of a schedule file imply: chains of stages and their micro-batches.
+
 #include <algorithm>
 #include <iterator>
 #include <map>

@@ -1,3 +1,5 @@
+// Level 10 of the checks of a schedule file: what runs but may not be what was meant.
+
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -116,7 +116,7 @@ struct BoundaryTimes {
   Seconds in_turn;     ///< The messages of all micro-batches in one direction one after another, and one in the other.
 };
 
-/// [stage] Zero where members of a group send messages of their own.
+/// [stage] Zero where members of a group send separate messages.
 IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, const LinkCollectives& links) {
   constexpr int kMostReplicas = 32;  // More routes take longer to look up than their times save.
   IdVector<StageId, BoundaryTimes> times(p.plan.stages.size());

@@ -1,3 +1,5 @@
+// The values of an axis of a sweep: lists, and ranges {from, to, by} or {from, to, times}.
+
 #include <cmath>
 #include <optional>
 #include <utility>

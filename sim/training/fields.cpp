@@ -1,3 +1,5 @@
+// The fields of the `training:` map of a scenario, and their values.
+
 #include "sim/training/task.hpp"
 #include "sim/training/training.hpp"
 

@@ -4,7 +4,7 @@
 
 namespace stagecraft::weights {
 
-/// The policy whose rule a scenario writes itself; it has a file of its own.
+/// The policy whose rule a scenario writes itself; custom_policy.cpp has it.
 extern const WeightsDef custom;
 
 namespace {
@@ -109,7 +109,7 @@ const WeightsDef kPolicies[] = {
         .paper = kSpecTrainPaper,
         .as_released = kSpecTrainReleased,
     },
-    // The released step moves the only copy of the weights by lr (D - k) v, which is a learning rate of its own for
+    // The released step moves the only copy of the weights by lr (D - k) v, which is a separate learning rate for
     // each stage and no choice of weights: this is what the README says.
     {
         .name = "spectrain-v2",

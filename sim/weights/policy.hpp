@@ -27,7 +27,7 @@ Catalog<WeightsDef> catalog();
 
 /// The field that every policy has in addition to its name: `fidelity`.
 const config::MapSpec& weights_fields();
-/// The rule that a checked `weights` map asks for. A policy without a released form of its own has one form.
+/// The rule that a checked `weights` map asks for. A policy without a released form has one form.
 WeightsRule rule_of(const WeightsDef&, const config::Value& map);
 
 }  // namespace stagecraft

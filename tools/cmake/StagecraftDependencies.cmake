@@ -69,7 +69,7 @@ if(NOT ENABLE_MPI STREQUAL "OFF")
 endif()
 stagecraft_optional(MPI "${MPI_CXX_FOUND}" "real execution in several processes over TCP only")
 if(STAGECRAFT_WITH_MPI AND STAGECRAFT_WITH_SIMGRID)
-  # libsimgrid has an MPI of its own, for simulated programs, and the loader takes the first. Options stand before all
+  # libsimgrid contains another MPI, for simulated programs, and the loader takes the first. Options stand before all
   # libraries, whose order is CMake's; old C++ bindings are not used.
   list(FILTER MPI_CXX_LIBRARIES EXCLUDE REGEX "cxx[^/]*$")
   list(JOIN MPI_CXX_LIBRARIES "," libraries)

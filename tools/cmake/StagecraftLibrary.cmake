@@ -107,7 +107,7 @@ endfunction()
 
 # stagecraft_library(<room> [QUICK|UPPER|BRIEF] USES <rooms> LINKS <libraries> HEADERS <headers>)
 # One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK, BRIEF: see above. UPPER:
-# QUICK, and above the reports, so that it includes most of what is below, as BRIEF ones do. A room with flags of its own
+# QUICK, and above the reports, so that it includes most of what is below, as BRIEF ones do. A room with other flags
 # names the HEADERS that are compiled for it alone; its files are not compiled together.
 function(stagecraft_library room)
   cmake_parse_arguments(A "QUICK;UPPER;BRIEF" "" "USES;LINKS;HEADERS" ${ARGN})

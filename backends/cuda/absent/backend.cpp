@@ -1,3 +1,5 @@
+// The catalog entry `cuda` in a build without CUDA, which says what to install.
+
 #include "backends/backend.hpp"
 
 #include "sim/core/diagnostic.hpp"

@@ -1,3 +1,5 @@
+// Checks of partitions, events and clocks of one GPU: do they behave as runs need it?
+
 #include <chrono>
 #include <memory>
 #include <set>

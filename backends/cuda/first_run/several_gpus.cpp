@@ -1,3 +1,5 @@
+// Checks all GPUs of a machine together: all-reduces by NCCL, and copies between two GPUs in graphs.
+
 #include <cmath>
 #include <deque>
 #include <memory>

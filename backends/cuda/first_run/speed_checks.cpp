@@ -1,3 +1,5 @@
+// Measures the speed of copies, matrix products and messages on one GPU and its partitions.
+
 #include <array>
 #include <memory>
 

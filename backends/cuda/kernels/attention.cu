@@ -1,3 +1,5 @@
+// Attention that keeps its probabilities for the backward: forward and gradients.
+
 #include <cmath>
 #include <optional>
 #include <type_traits>
@@ -65,7 +67,7 @@ class Heads {
   Heads(const Device& device, const Operation& op, const Rows& rows, std::int64_t sample)
       : products(device, op, rows.queries, rows.keys), op_(op), rows_(rows), sample_(sample) {}
 
-  /// `keys` has K and V where they are an input of their own.
+  /// `keys` has K and V where they are the second input.
   HeadInputs inputs(const real::Tensor& x, const real::Tensor& keys) const {
     const std::int64_t columns = op_.columns, key_columns = products.key_columns(), stride = columns + 2 * key_columns;
     const std::int64_t first = sample_ * rows_.queries * stride, first_k = first + columns;
@@ -123,7 +125,7 @@ void mix_back(const Device& device, const Heads& heads, const Rows& rows, const 
 
 real::Tensor keys_of(const real::Call& call) { return call.inputs.size() > 1 ? call.inputs[1] : real::Tensor{}; }
 
-/// Scores before the softmax, or gradients of probabilities: wide, so in mixed precision in an array of their own.
+/// Scores before the softmax, or gradients of probabilities: wide, so in mixed precision in a separate array.
 template <class T>
 class WideSquares {
  public:

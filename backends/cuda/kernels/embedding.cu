@@ -1,3 +1,5 @@
+// Rows of a table by words and positions: forward, and the sums of their gradients in a fixed order.
+
 #include <cmath>
 #include <limits>
 

@@ -1,3 +1,5 @@
+// SwiGLU's activation, silu(gate) * value: forward and gradient.
+
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/real/formulas/elementary.hpp"
 

@@ -1,3 +1,5 @@
+// Layer norm of each row: forward and gradients.
+
 #include "backends/cuda/kernels/norm_rows.hpp"
 
 namespace stagecraft::cuda {

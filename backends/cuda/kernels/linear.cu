@@ -1,3 +1,5 @@
+// Matrix products with weights and a bias: forward and both gradients.
+
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/kernels/rows.hpp"

@@ -1,3 +1,5 @@
+// Losses and their gradients: cross entropy, also with classes divided over devices, and squares.
+
 #include <cmath>
 
 #include "backends/cuda/kernels/each.hpp"

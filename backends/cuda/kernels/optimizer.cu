@@ -1,3 +1,5 @@
+// Updates and predictions of weights, by the formulas of backends/real/formulas.
+
 #include "backends/cuda/kernels/counter.hpp"
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/real/formulas/predictions.hpp"

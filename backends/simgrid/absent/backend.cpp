@@ -1,3 +1,5 @@
+// The catalog entry `simgrid` in a build without SimGrid, which says what to install.
+
 #include "backends/backend.hpp"
 
 #include "sim/core/diagnostic.hpp"

@@ -1,3 +1,5 @@
+// Refuses platform files in a build without SimGrid.
+
 #include "backends/platform.hpp"
 #include "sim/core/diagnostic.hpp"
 

@@ -10,7 +10,7 @@
 namespace stagecraft::sg {
 
 /// What of a Cluster a Program needs, laid out as one flat star: every device has a way up to one core switch, and a
-/// pair whose route is not "up, then down", or has a window, gets a route of its own. (Nested zones would be closer to
+/// pair whose route is not "up, then down", or has a window, gets a separate route. (Nested zones would be closer to
 /// the picture, but SimGrid builds them in quadratic time.)
 struct Layout {
   struct Host {

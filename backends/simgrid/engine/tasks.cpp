@@ -1,3 +1,5 @@
+// The table of functions that the program finds in this module.
+
 #include "backends/simgrid/engine/tasks.hpp"
 
 const stagecraft::sg::Tasks stagecraft_simgrid_tasks{

@@ -1,3 +1,5 @@
+// Whether a chain of stages with at most some period exists, by the cuts that each set of devices reaches.
+
 #include "sim/planners/edgepipe/search.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The chain of stages with the smallest sum of times, among those whose stages are allowed.
+
 #include "sim/planners/edgepipe/search.hpp"
 
 #include <fmt/core.h>

@@ -232,7 +232,7 @@ class Reader {
     return match;
   }
 
-  /// Makes it a type of its own, unless it is one of those that run nothing.
+  /// Makes it a separate type, unless it is one of those that run nothing.
   void set_data_host(const std::set<std::string>& names) {
     if (names.count(request_.data_host) == 0)
       throw InputError(fmt::format("there is no host '{}'", request_.data_host),

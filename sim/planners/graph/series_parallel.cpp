@@ -1,3 +1,5 @@
+// Divides a graph of layers into parts in series and parallel branches, for GraphPipe's algorithm.
+
 #include "sim/planners/graph/structure.hpp"
 
 #include <algorithm>

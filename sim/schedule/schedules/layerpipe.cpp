@@ -1,3 +1,5 @@
+// Orders tasks of single layers, which the planner `layerpipe` makes, by the intervals in which they run.
+
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// An order found by search; the entry of the catalog, its options, and the reason why no order fits.
+
 #include <algorithm>
 #include <cmath>
 

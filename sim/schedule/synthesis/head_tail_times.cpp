@@ -1,3 +1,5 @@
+// The least time before and after each op, for one rank, from which lower bounds follow.
+
 #include "sim/schedule/synthesis/bound_model.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Improves the policies of list schedules by hill climbing.
+
 #include <algorithm>
 #include <cmath>
 

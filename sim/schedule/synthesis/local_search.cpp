@@ -1,3 +1,5 @@
+// Improves orders by moving steps on their critical path.
+
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -1,3 +1,5 @@
+// How long rows of passes take with the times of the work, and at least.
+
 #include <algorithm>
 
 #include "sim/schedule/v_shape/search.hpp"

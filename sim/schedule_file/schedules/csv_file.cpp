@@ -1,3 +1,5 @@
+// The schedule `csv`: an order that the scenario or a file lists.
+
 #include <algorithm>
 #include <optional>
 
@@ -18,7 +20,7 @@ const config::MapSpec csv_file_fields{
                config::list("rows", config::text("row")).optional().doc("The rows, instead of a file.")},
 };
 
-/// The rows with their places in the scenario or in a file of their own.
+/// The rows with their places in the scenario or in a separate file.
 struct CsvRows {
   struct Row {
     std::string text;

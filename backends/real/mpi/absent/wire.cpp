@@ -1,3 +1,5 @@
+// Takes the place of MPI in a build without it.
+
 #include <fmt/core.h>
 
 #include "backends/real/processes/wire.hpp"
