@@ -7,6 +7,8 @@
 #include "sim/model/builder.hpp"
 #include "sim/model/model_graph.hpp"
 
+// Makes the ModelGraph of a builder: usual layers, and bytes from numbers.
+
 namespace stagecraft {
 
 /// Amounts of one layer for one sample, counted in numbers; GraphWriter makes bytes of them.

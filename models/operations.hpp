@@ -8,6 +8,8 @@
 #include "sim/core/ids.hpp"
 #include "sim/model/operation.hpp"
 
+// Fields of layers that are written one by one, which the builders `listed` and `timed` share.
+
 namespace stagecraft {
 
 /// Resolves the inputs of layers that are written one by one, by the names of earlier layers.

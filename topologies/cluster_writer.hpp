@@ -7,6 +7,8 @@
 
 #include "sim/cluster/generator.hpp"
 
+// Makes the Cluster of a generator: reads device types and links, and collects problems with their places.
+
 namespace stagecraft {
 
 /// The fields that generators share: a table of own device types, a table of link kinds, and a device's type, which is

@@ -6,6 +6,9 @@
 
 #include "sim/cluster/cluster.hpp"
 
+// Writes a cluster as a platform file of SimGrid, for `stagecraft export simgrid-xml`. sim/experiment/simgrid_xml
+// reads such files.
+
 namespace stagecraft {
 
 /// Most hosts in a platform file, both written and read: it has a route between every two of them.

@@ -5,6 +5,9 @@
 
 #include "backends/box/network.hpp"
 
+// Measures each link of a network that was just built, alone and shared by two transfers: is it as fast as it should
+// be? `cluster up` and `validate --network` print the readings.
+
 namespace stagecraft::box {
 
 /// How far a reading may be from its nominal rate.

@@ -8,6 +8,9 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/cluster/phases.hpp"
 
+// What is built on this machine for a cluster: namespaces, cables, routes and queues, as plain data without any
+// system call.
+
 namespace stagecraft::box {
 
 /// How a card that has no time for all packets at once chooses the next.

@@ -8,6 +8,9 @@
 
 #include "backends/real/kernels.hpp"
 
+// The work of an iteration as a list of commands, which `repeat` compares with earlier iterations to launch a graph
+// again.
+
 namespace stagecraft::cuda {
 
 class Queues;

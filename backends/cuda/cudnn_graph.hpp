@@ -8,6 +8,8 @@
 
 #include "backends/cuda/cudnn.hpp"
 
+// Graphs of cuDNN's operations, as objects that check each call.
+
 namespace stagecraft::cuda::cudnn {
 
 /// What cuDNN says about a call that failed.

@@ -7,6 +7,8 @@
 #include "backends/real/group_communicator.hpp"
 #include "backends/real/layer_runs.hpp"
 
+// Times parts of the work of a queue by events, for measurements of profiles.
+
 namespace stagecraft::cuda {
 
 inline double seconds_between(const Event& begin, const Event& end) { return 1e-3 * end.milliseconds_since(begin); }

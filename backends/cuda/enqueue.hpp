@@ -16,6 +16,9 @@
 #include "backends/real/session.hpp"
 #include "sim/program/program.hpp"
 
+// Puts the instructions of a Program into CUDA streams in program order; `run` calls it for whole runs, `repeat` for
+// iterations.
+
 namespace stagecraft::cuda {
 
 struct EnqueueOptions {

@@ -4,6 +4,8 @@
 #include "backends/cuda/gpu_runtime.hpp"
 #include "backends/cuda/messages.hpp"
 
+// One run of a Program on the GPUs of this process.
+
 namespace stagecraft::cuda {
 
 struct Options {

@@ -10,6 +10,8 @@
 #include "backends/real/weight_section.hpp"
 #include "sim/training/task.hpp"
 
+// Runs the operations of a StageNet on some samples: forward, and the two halves of backward.
+
 namespace stagecraft::real {
 
 /// Which samples a run is about: `count` from `first`, counted through the iterations of `mini_batch` samples each.

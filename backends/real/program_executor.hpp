@@ -7,6 +7,9 @@
 #include "backends/real/transport.hpp"
 #include "sim/program/program.hpp"
 
+// The interpreter of real backends: starts each instruction of a Program when all that it waits for has ended, on a
+// thread for each device or on one thread for all. What an instruction does is the caller's (Actions).
+
 namespace stagecraft::real {
 
 struct Times {

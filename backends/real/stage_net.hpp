@@ -9,6 +9,9 @@
 #include "backends/real/kernels.hpp"
 #include "sim/program/workload.hpp"
 
+// A stage, or the part of it on one device of a group, as a list of operations with the positions of their tensors
+// and weights.
+
 namespace stagecraft::real {
 
 /// A tensor of a stage; amounts are for one sample.

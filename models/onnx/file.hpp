@@ -10,6 +10,8 @@
 
 #include "sim/core/file.hpp"
 
+// An ONNX file as its messages: nodes, tensors and types, without weights.
+
 namespace stagecraft::onnx {
 
 /// The file that is read: an error names it and the byte at which reading failed. It outlives its readers.

@@ -9,6 +9,8 @@
 #include "models/onnx/file.hpp"
 #include "models/onnx/operator.hpp"
 
+// The nodes of an ONNX file in topological order, with every shape.
+
 namespace stagecraft::onnx {
 
 /// The sizes of open dimensions, and how many samples the graph is for.

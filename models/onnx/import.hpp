@@ -9,6 +9,8 @@
 #include "models/onnx/graph.hpp"
 #include "sim/model/model_graph.hpp"
 
+// Makes layers of an ONNX graph, for `stagecraft import onnx`.
+
 namespace stagecraft::onnx {
 
 struct ImportOptions {

@@ -8,6 +8,9 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/quantity.hpp"
 
+// How a cluster changes while a program runs, as values: slow devices and links, failures, jitter. `conditions`
+// gives their effect to simulators.
+
 namespace stagecraft {
 
 struct Cluster;

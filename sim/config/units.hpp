@@ -7,6 +7,8 @@
 
 #include "sim/core/quantity.hpp"
 
+// Reads quantities such as "25 GB/s", and converts them to base units.
+
 namespace stagecraft::config {
 
 enum class Dimension { Time, Size, Bandwidth, Work, WorkRate, Power, Share };

@@ -7,6 +7,8 @@
 
 #include "sim/config/fields.hpp"
 
+// What the reader, the schema, `explain` and overrides share when they go over a tree and its field tables.
+
 namespace stagecraft::config {
 
 /// "path.key", or the key alone at the top.

@@ -7,6 +7,9 @@
 #include "sim/experiment/run.hpp"
 #include "sim/output/convergence.hpp"
 
+// Trains with several methods and seeds, for `stagecraft convergence`; sim/output/convergence has the result as text
+// and pictures.
+
 namespace stagecraft {
 
 /// One way to train what an experiment asks for: "sync", a weights policy, "pipeoptim:as_released", "stash@4" (four

@@ -5,6 +5,9 @@
 #include "sim/experiment/run.hpp"
 #include "sim/plan/stage_costs.hpp"
 
+// Refuses what this machine or a real backend cannot run: programs that are too large, times that are too long, and
+// unsupported changes.
+
 namespace stagecraft {
 
 /// How many instructions the program of a plan will have, about: counted before anything of that size is made.

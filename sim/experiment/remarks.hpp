@@ -6,6 +6,9 @@
 #include "sim/cluster/cluster.hpp"
 #include "sim/experiment/run.hpp"
 
+// Notes on an experiment for the reader of its numbers, which tables and reports print: implausible figures, and
+// what is not simulated.
+
 namespace stagecraft {
 
 /// Implausible figures of a cluster, such as from a mistaken unit: a line each, with how many types or links have it.

@@ -5,6 +5,9 @@
 
 #include "sim/config/value.hpp"
 
+// Clusters whose file is a platform of SimGrid: replaces them by what SimGrid makes of the file. The generator
+// simgrid_xml declares their fields; topologies/simgrid_xml writes such files.
+
 namespace stagecraft {
 
 /// Replaces a checked `cluster` of the generator simgrid_xml by what is in its file: every device, link and route

@@ -9,6 +9,8 @@
 #include "sim/schedule_file/comms.hpp"
 #include "sim/schedule_file/csv.hpp"
 
+// All checks of one schedule file, for `stagecraft schedule --file`.
+
 namespace stagecraft {
 
 struct FileCheckOptions {

@@ -17,6 +17,9 @@
 #include "sim/search/saved_trials.hpp"
 #include "sim/search/search_tasks.hpp"
 
+// The state of a search: tasks that wait, trials that are done, and what decides between them. choice_phases.cpp has
+// the phases.
+
 namespace stagecraft {
 
 struct TaskResult {

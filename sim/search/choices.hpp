@@ -10,6 +10,8 @@
 #include "sim/experiment/experiment.hpp"
 #include "sim/output/choice_table.hpp"
 
+// The search of `stagecraft search` over plans, devices, schedules and weights: its options and its result.
+
 namespace stagecraft {
 
 /// The objective of one of objective_names(). InputError for another name.

@@ -11,6 +11,8 @@
 #include "sim/search/policies.hpp"
 #include "sim/search/work_bound.hpp"
 
+// Makes the plan of a variant, and simulates it with an order of work: the tasks of a search.
+
 namespace stagecraft {
 
 /// A plan, before an order of work is chosen for it.

@@ -9,6 +9,8 @@
 #include "sim/output/plan_table.hpp"
 #include "sim/planners/shared/bounds.hpp"
 
+// Runs every planner on a scenario, for `stagecraft plan`.
+
 namespace stagecraft {
 
 struct PlanTableOptions {

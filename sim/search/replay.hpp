@@ -12,6 +12,8 @@
 #include "sim/output/choice_table.hpp"
 #include "sim/output/contended_result.hpp"
 
+// Simulates rows of a table again on `fluid`, where messages share links.
+
 namespace stagecraft {
 
 inline constexpr int kAllRows = std::numeric_limits<int>::max();

@@ -5,6 +5,8 @@
 #include "sim/experiment/run.hpp"
 #include "sim/output/choice_table.hpp"
 
+// What a search minimizes for a row: time, cost or energy, and its lower bounds.
+
 namespace stagecraft {
 
 /// Tokens of a sample, as reports count them; zero for models without.

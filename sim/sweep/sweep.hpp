@@ -6,6 +6,8 @@
 #include "sim/config/expression.hpp"
 #include "sim/config/fields.hpp"
 
+// A sweep file as values: its scenario, axes and conditions, before points are made of them.
+
 namespace stagecraft {
 
 /// Paths of the scenario and their values, which are set together, with their places in the file.

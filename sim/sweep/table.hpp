@@ -6,6 +6,8 @@
 
 #include "sim/output/table.hpp"
 
+// The results of a sweep as rows and as a table.
+
 namespace stagecraft {
 
 /// One point of a sweep with its result. `status` is empty if it has not run.

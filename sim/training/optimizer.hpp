@@ -6,6 +6,8 @@
 #include "sim/config/fields.hpp"
 #include "sim/core/catalog.hpp"
 
+// Update rules of optimizers, with their constants; backends/real/formulas has the arithmetic.
+
 namespace stagecraft {
 
 enum class OptimizerKind : std::uint8_t {

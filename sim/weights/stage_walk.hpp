@@ -5,6 +5,9 @@
 #include "sim/weights/reads.hpp"
 #include "sim/weights/rule.hpp"
 
+// Goes over the ops of one stage and says which version of the weights each one reads, by a WeightsRule; `reads`
+// does this for all stages.
+
 namespace stagecraft {
 
 /// Where a stage stands, as the formulas of the papers count.

@@ -7,6 +7,8 @@
 #include "backends/real/formulas/bfloat16.hpp"
 #include "backends/real/kernels.hpp"
 
+// The tables of kernels of the operations, forward and both gradients, which `kernels` selects from.
+
 namespace stagecraft::cuda {
 
 class Products;

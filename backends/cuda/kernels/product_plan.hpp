@@ -6,6 +6,8 @@
 #include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/libraries.hpp"
 
+// What cuBLASLt is told of a matrix product: layouts, types and epilogues; `matmul` runs it.
+
 namespace stagecraft::cuda {
 
 const CublasLt& lt();

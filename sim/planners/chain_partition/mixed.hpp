@@ -8,6 +8,9 @@
 #include "sim/planners/chain_partition/cuts.hpp"
 #include "sim/planners/shared/device_mix.hpp"
 
+// PipeDream's problem on devices of several types: any devices may form a stage, which is as slow as its slowest
+// replica.
+
 namespace stagecraft::chain_partition {
 
 struct MixedStage {

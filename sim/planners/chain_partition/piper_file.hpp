@@ -6,6 +6,8 @@
 
 #include "sim/planners/chain_partition/piper.hpp"
 
+// Reads Piper's input files, for `stagecraft import piper` and tests against its published results.
+
 namespace stagecraft::chain_partition {
 
 struct PiperFile {

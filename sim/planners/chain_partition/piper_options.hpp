@@ -7,6 +7,8 @@
 #include "sim/planners/chain_partition/whole_stage.hpp"
 #include "sim/planners/chain_partition/workload.hpp"
 
+// The stages that may follow each cut, by time and memory, among which Piper's search chooses.
+
 namespace stagecraft::chain_partition {
 
 /// a / b, rounded up.

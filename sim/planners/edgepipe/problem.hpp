@@ -6,6 +6,9 @@
 #include <span>
 #include <vector>
 
+// PipeEdge's problem: a chain of layers on any devices in any order, with the times, memory and links that its
+// search reads.
+
 namespace stagecraft::edgepipe {
 
 /// One number for each run of consecutive layers from..to-1.

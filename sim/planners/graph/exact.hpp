@@ -7,6 +7,8 @@
 #include "sim/core/numbers.hpp"
 #include "sim/planners/graph/problem.hpp"
 
+// The search of the planner `graph-exact`: the shortest iteration over all convex partitions of a graph of layers.
+
 namespace stagecraft::graph {
 
 struct ExactOptions {

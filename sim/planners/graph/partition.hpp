@@ -6,6 +6,8 @@
 
 #include "sim/planners/graph/problem.hpp"
 
+// GraphPipe's algorithm: the stages with the least time of the slowest one, on the decomposition of the graph.
+
 namespace stagecraft::graph {
 
 struct Partition {

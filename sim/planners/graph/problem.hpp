@@ -8,6 +8,9 @@
 #include "sim/core/numbers.hpp"
 #include "sim/planners/shared/device_mix.hpp"
 
+// The problem that planners of graphs solve: layers as a graph with their costs on each choice of replicas, and what
+// a stage of them costs.
+
 namespace stagecraft::graph {
 
 constexpr int kMostChoices = 24;

@@ -12,6 +12,8 @@
 #include "sim/plan/placement.hpp"
 #include "sim/plan/plan.hpp"
 
+// The `plan:` map of a scenario as typed options, and as text.
+
 namespace stagecraft {
 
 struct PlannerDef;

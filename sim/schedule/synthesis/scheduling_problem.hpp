@@ -6,6 +6,9 @@
 
 #include "sim/schedule/builder.hpp"
 
+// One iteration of a plan as a job shop: a machine for each rank, a step for each op, and messages between them. All
+// parts of the search for an order read it.
+
 namespace stagecraft::synthesis {
 
 enum Kind : std::uint32_t { kForward, kInputGradient, kWeightGradient, kBackward };
