@@ -4,7 +4,7 @@
 
 #include "backends/real/formulas/elementary.hpp"
 
-/// Loops that the compiler vectorises without a choice about the result: a number never depends on where it lies, a sum
+/// Loops that the compiler vectorizes without a choice about the result: a number never depends on where it lies, a sum
 /// only on how many numbers it has.
 namespace stagecraft::cpu {
 

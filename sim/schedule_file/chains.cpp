@@ -22,7 +22,7 @@ std::string why_no_chains(const Plan& plan) {
   }
   for (const StageEdge& e : plan.edges)
     if (e.to.value != e.from.value + 1)
-      return fmt::format("stage {} feeds stage {}, but a stage talks to its neighbours in the chain only", e.from.value,
+      return fmt::format("stage {} feeds stage {}, but a stage talks to its neighbors in the chain only", e.from.value,
                          e.to.value);
   return {};
 }

@@ -35,7 +35,7 @@ const MapSpec adamw_fields{
     "Adam with the weight decay apart.",
     adam_like(decay("0.01", "Weight decay: each step multiplies the weights by 1 - lr times this factor."))};
 const MapSpec rmsprop_fields{
-    "RMSprop, neither centred nor with momentum.",
+    "RMSprop, neither centered nor with momentum.",
     {beta("alpha", "0.99", "Share of the mean square that each step keeps."), epsilon(), coupled_decay()}};
 
 const OptimizerDef kOptimizers[] = {

@@ -1,4 +1,4 @@
-// Pods of GPU nodes, optimised for rails as in NVIDIA's DGX SuperPOD: the cards of all GPUs with the same number meet
+// Pods of GPU nodes, optimized for rails as in NVIDIA's DGX SuperPOD: the cards of all GPUs with the same number meet
 // on one leaf switch of their pod, so that collectives over equal numbers stay on it; leaves meet on spines. A GPU does
 // not pass traffic on to the rail of another (PXN): that traffic crosses a spine. Targets take turns on the spines
 // (D-mod-k).

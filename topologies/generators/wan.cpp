@@ -1,4 +1,4 @@
-// Sites with a switched LAN each, and a long link between every two sites, such as data centres of several regions.
+// Sites with a switched LAN each, and a long link between every two sites, such as data centers of several regions.
 
 #include <fmt/core.h>
 
@@ -120,7 +120,7 @@ Cluster build_wan(const Value& map) {
 extern const TopologyGenerator wan{
     .name = "wan",
     .summary = "Sites with a LAN each, and a long link between every two.",
-    .source = "data centres of several regions",
+    .source = "data centers of several regions",
     .fields = &kWanFields,
     .build = build_wan,
 };

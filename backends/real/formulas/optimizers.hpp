@@ -9,7 +9,7 @@
 #include "sim/core/diagnostic.hpp"
 
 /// What updates and predictions share. A step makes the number at place i from the numbers at the same place alone, so
-/// that no result depends on where a number lies or on who computes its neighbours.
+/// that no result depends on where a number lies or on who computes its neighbors.
 namespace stagecraft::real {
 
 template <class T>
