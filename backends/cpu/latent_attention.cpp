@@ -1,3 +1,5 @@
+// Attention whose heads share the rotated numbers of K (DeepSeek-V2): forward and gradients.
+
 #include <algorithm>
 
 #include "backends/cpu/attention_rows.hpp"

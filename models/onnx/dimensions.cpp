@@ -1,3 +1,5 @@
+// Finds the open dimensions of a graph and which of them counts samples, and gives them sizes.
+
 #include "models/onnx/graph.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Evaluates a parsed expression.
+
 #include <cmath>
 #include <utility>
 

@@ -1,3 +1,5 @@
+// Workers that are forked processes: a job that crashes or hangs ends its worker alone.
+
 #include <poll.h>
 
 #include <algorithm>

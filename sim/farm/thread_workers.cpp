@@ -1,3 +1,5 @@
+// Workers that are threads of this process.
+
 #include <atomic>
 #include <condition_variable>
 #include <utility>

@@ -1,3 +1,5 @@
+// Workers of another program, such as a Python executor: one function does all jobs of a batch.
+
 #include <utility>
 
 #include "sim/core/diagnostic.hpp"

@@ -1,3 +1,5 @@
+// Reports everything that is wrong with a plan at once.
+
 #include <fmt/core.h>
 
 #include <algorithm>

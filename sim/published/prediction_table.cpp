@@ -1,3 +1,5 @@
+// Predictions next to measured times, and their errors, as text and CSV.
+
 #include <algorithm>
 #include <map>
 

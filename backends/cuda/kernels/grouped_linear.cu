@@ -1,3 +1,5 @@
+// A matrix product for the rows of each expert: forward and both gradients.
+
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/kernels/rows.hpp"

@@ -1,3 +1,5 @@
+// Copies a message by a few thread blocks, with 16 bytes at once where addresses allow it.
+
 #include <algorithm>
 #include <cstdint>
 

@@ -1,3 +1,5 @@
+// Rotary position embeddings: forward, and the opposite rotation of gradients.
+
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/real/formulas/rotary.hpp"
 

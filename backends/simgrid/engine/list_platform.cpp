@@ -1,3 +1,5 @@
+// Loads a platform file in SimGrid and writes its hosts, its links and the route between every two hosts.
+
 #include <fmt/format.h>
 #include <unistd.h>
 
