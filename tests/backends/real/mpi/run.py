@@ -3,12 +3,12 @@
 program of processes/together.cpp. Without MPIRUN: what a build without MPI says; exit code 77."""
 import concurrent.futures
 import csv
+import functools
 import json
 import os
 import pathlib
 import random
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -16,21 +16,15 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
 from mpirun import check, environment, finish, run  # noqa: E402
+import real_runs  # noqa: E402
 from processes import HUNG  # noqa: E402
+from real_runs import check_stuck, fails, read_results, same_results, uncertainty_ns  # noqa: E402
 
 stagecraft = sys.argv[1]
+scenario_run = functools.partial(real_runs.scenario_run, stagecraft)
 mpirun = sys.argv[2:3]
 together = sys.argv[3:4]
 
-chain = """
-schema: scenario/2
-software: none
-model: {builder: mlp, widths: [12, 24, 20, 16, 4], activation: tanh, loss: mean_square, precision: fp64}
-cluster: threads-8
-plan: {planner: balanced, stages: 4, micro_batch_size: 4}
-run: {schedule: 1f1b, micro_batches: 6, iterations: 12}
-training: {task: teacher, optimizer: adam, learning_rate: 0.01, evaluate_every: 5}
-"""
 whole = """
 schema: scenario/2
 software: none
@@ -65,32 +59,8 @@ run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
 training: {task: random, optimizer: adam, evaluate_every: 2}
 """
 
-experts = """
-schema: scenario/2
-model:
-  {builder: transformer, kind: gpt, layers: 4, hidden: 32, heads: 4, sequence: 16, vocabulary: 37, positions: rotary, norm: rms,
-   gated: true, bias: false, tied: false, precision: fp64, experts: {count: 4, active: 2, width: 16}}
-software: plain
-cluster: threads-8
-plan: {planner: balanced, stages: 2, replicas: 2, group: {tensor: 2, sequence: true, expert: 4}}
-run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
-training: {task: random, optimizer: adam, evaluate_every: 2}
-"""
-
-
 def on(ranks, *words):
     return [*mpirun, "-n", str(ranks), *words]
-
-
-def scenario_run(folder, name, *sets):
-    return [stagecraft, "run", str(folder / f"{name}.yaml"), "--backend", "cpu", "--format", "json",
-            *(word for s in sets for word in ("--set", s))]
-
-
-def uncertainty_ns(said):
-    """Nanoseconds between times of two processes whose order is not known: each of two clocks may be off by as much as was said."""
-    amount, unit = re.search(r"their clocks agree to ([0-9.e+-]+) (ns|us|ms|s)\n", said).groups()
-    return 2 * float(amount) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
 
 
 def spans_are_sane(folder, what, said):
@@ -115,22 +85,13 @@ def spans_are_sane(folder, what, said):
 
 def same_numbers(folder, name, ranks, *sets):
     what = f"{name} {' '.join(sets)}"
-    alone = run(scenario_run(folder, name, *sets))
-    check(alone.returncode == 0, f"{what} alone", alone.stderr)
-    if alone.returncode:
-        return
-    expected = json.loads(alone.stdout)
-    for n in ranks:
+    expected = read_results(f"{what} alone", run(scenario_run(folder, name, *sets)))
+    for n in ranks if expected else ():
         out = folder / f"{name}-{n}-{abs(hash(sets))}"
         done = run(on(n, *scenario_run(folder, name, *sets), "--out", str(out)))
-        check(done.returncode == 0, f"{what} on {n}", done.stderr)
-        if done.returncode:
+        got = same_results(f"{what} on {n}", done, expected, n)
+        if got is None:
             continue
-        got = json.loads(done.stdout)
-        for key in ("losses", "weights_sha256", "evaluations"):
-            check(got["learnt"][key] == expected["learnt"][key], f"{what} on {n}: {key} differ")
-        check(got["instructions"] == expected["instructions"], f"{what} on {n}: another program")
-        check(f"{n} processes ran it together" in done.stderr, f"{what} on {n}: not together", done.stderr)
         used = [m for m in got["learnt"]["memory"] if m["total_bytes"] > 0]
         group = got.get("devices_per_group", 1)  # Devices that each device of the report stands for.
         check(len(used) == group * len([d for d in got["devices"] if d["used"]]), f"{what} on {n}: memory is missing")
@@ -157,14 +118,6 @@ def few_buffers(folder, buffers):
             check(start >= spans[frees][1] - uncertainty, f"{buffers} buffers: {name} begins before {frees} ends")
             checked += 1
     check(checked > 20, f"{buffers} buffers: {checked} receives in spans.csv")
-
-
-def fails(what, command, code, text):
-    done = run(command)
-    check(done.returncode == code, f"{what}: exit code {done.returncode}, not {code}", done.stderr)
-    check(done.stderr.count(text) == 1, f"{what}: says '{text}' {done.stderr.count(text)} times", done.stderr)
-    check(done.stdout == "", f"{what}: prints results", done.stdout)
-    return done
 
 
 REASONS = ("memory", "threads can be started", "joined in time", "has not answered", "ERROR", "error")
@@ -217,15 +170,11 @@ def alone_under_mpirun():
 
 
 def stuck():
-    """Each process says what it waits for, if nothing has moved for long enough: it takes a while until both wait."""
-    waits = ["device 0: 0<1:1B0 has not ended", "device 1: 1<0:0F0 has not ended"]
-    for timeout in (0.5, 1, 2, 4, 8, 16, 32, 64):
+    def run_stuck(timeout):
         done = run(on(2, *together, "stuck", str(timeout)))
-        if all(line in done.stderr for line in waits):
-            break
-    check((done.returncode, done.stdout) == (4, ""), f"stuck: ends with {done.returncode}", done.stderr)
-    for line in [f"nothing has moved for {timeout:g} s, so the run is stuck", *waits]:
-        check(done.stderr.count(line) == 1, f"stuck: does not say '{line}' once", done.stderr)
+        return (done.returncode, done.stdout) == (4, ""), done.stderr
+
+    check_stuck(run_stuck)
 
 
 def random_groups(folder, trial):
@@ -300,7 +249,7 @@ def with_mpi(folder):
 
 
 with tempfile.TemporaryDirectory() as name:
-    for title, text in (("chain", chain), ("whole", whole), ("forked", forked), ("groups", groups), ("experts", experts)):
+    for title, text in (("chain", real_runs.CHAIN), ("whole", whole), ("forked", forked), ("groups", groups), ("experts", real_runs.EXPERTS)):
         (pathlib.Path(name) / f"{title}.yaml").write_text(text)
     with_mpi(pathlib.Path(name)) if mpirun else without_mpi()
 finish()

@@ -2,13 +2,13 @@
 """Real runs of several processes over TCP: run.py STAGECRAFT TOGETHER [interrupted], from the root of the project. TOGETHER is
 the program of processes/together.cpp."""
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
 import re
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 
@@ -16,9 +16,12 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
 from mpirun import check, finish, run, start  # noqa: E402
+import real_runs  # noqa: E402
 from processes import ASLEEP, HUNG, children, kill, stat, stopped, threads, wait_until  # noqa: E402
+from real_runs import check_stuck, fails, read_results, same_results, uncertainty_ns  # noqa: E402
 
 stagecraft, together = sys.argv[1:3]
+scenario_run = functools.partial(real_runs.scenario_run, stagecraft)
 
 SCENARIOS = {
     "gpt": """
@@ -30,27 +33,7 @@ plan: {planner: balanced, stages: 4, micro_batch_size: 2}
 run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
 training: {task: random, optimizer: adam, evaluate_every: 2}
 """,
-    "chain": """
-schema: scenario/2
-software: none
-model: {builder: mlp, widths: [12, 24, 20, 16, 4], activation: tanh, loss: mean_square, precision: fp64}
-cluster: threads-8
-plan: {planner: balanced, stages: 4, micro_batch_size: 4}
-run: {schedule: 1f1b, micro_batches: 6, iterations: 12}
-training: {task: teacher, optimizer: adam, learning_rate: 0.01, evaluate_every: 5}
-""",
-    "experts": """
-schema: scenario/2
-model:
-  {builder: transformer, kind: gpt, layers: 4, hidden: 32, heads: 4, sequence: 16, vocabulary: 37, positions: rotary, norm: rms,
-   gated: true, bias: false, tied: false, precision: fp64, experts: {count: 4, active: 2, width: 16}}
-software: plain
-cluster: threads-8
-plan: {planner: balanced, stages: 2, replicas: 2, group: {tensor: 2, sequence: true, expert: 4}}
-run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
-training: {task: random, optimizer: adam, evaluate_every: 2}
-""",
-    "asleep": ASLEEP,
+    "chain": real_runs.CHAIN, "experts": real_runs.EXPERTS, "asleep": ASLEEP,
 }
 REPLICAS = ("plan.stages=2", "plan.replicas=4", "plan.micro_batch_size=1")
 TENSOR = ("plan.stages=2", "plan.replicas=2", "plan.group={tensor: 2, sequence: true}", "plan.micro_batch_size=1")
@@ -98,28 +81,11 @@ def run_each(count, command_of):
     return ends(start_each(count, command_of))
 
 
-def scenario_run(folder, name, *sets):
-    return [stagecraft, "run", str(folder / f"{name}.yaml"), "--backend", "cpu", "--format", "json",
-            *(word for s in sets for word in ("--set", s))]
-
-
 def same_bits(folder, name, processes, *sets):
     what = f"{name} {' '.join(sets)}"
-    alone = run(scenario_run(folder, name, *sets))
-    check(alone.returncode == 0, f"{what} alone", alone.stderr)
-    if alone.returncode:
-        return
-    expected = json.loads(alone.stdout)
-    for n in processes:
-        done = run([*scenario_run(folder, name, *sets), "--processes", str(n)])
-        check(done.returncode == 0, f"{what} in {n}", done.stderr)
-        if done.returncode:
-            continue
-        got = json.loads(done.stdout)
-        for key in ("losses", "weights_sha256", "evaluations"):
-            check(got["learnt"][key] == expected["learnt"][key], f"{what} in {n}: {key} differ")
-        check(got["instructions"] == expected["instructions"], f"{what} in {n}: another program")
-        check(f"{n} processes ran it together" in done.stderr, f"{what} in {n}: not together", done.stderr)
+    expected = read_results(f"{what} alone", run(scenario_run(folder, name, *sets)))
+    for n in processes if expected else ():
+        same_results(f"{what} in {n}", run([*scenario_run(folder, name, *sets), "--processes", str(n)]), expected, n)
 
 
 def by_hosts(folder):
@@ -144,9 +110,7 @@ def sends_are_taken(folder):
         check(done.returncode == 0, f"sends {sets}", done.stderr)
         rows = [line.split(",") for line in (out / "spans.csv").read_text().splitlines()]
         at = {name: i for i, name in enumerate(rows[0])}
-        # Two clocks may each be off by as much as was said.
-        amount, unit = re.search(r"their clocks agree to ([0-9.e+-]+) (ns|us|ms|s)\n", done.stderr).groups()
-        uncertainty = 2 * float(amount) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+        uncertainty = uncertainty_ns(done.stderr)
         sends, begins, checked = {}, {}, 0
         for row in rows[1:]:
             if row[at["kind"]] == "send":
@@ -163,13 +127,6 @@ def sends_are_taken(folder):
                     check(end_of_send >= float(row[at["start_ns"]]) - uncertainty, f"{sets}: {row} begins after its send has ended")
                 checked += 1
         check(checked > 100, f"{sets}: {checked} messages in spans.csv")
-
-
-def fails(what, command, code, text, extra={}):
-    done = run(command, extra)
-    check(done.returncode == code, f"{what}: exit code {done.returncode}, not {code}", done.stderr)
-    check(done.stderr.count(text) == 1, f"{what}: says '{text}' {done.stderr.count(text)} times", done.stderr)
-    check(done.stdout == "", f"{what}: prints results", done.stdout)
 
 
 def refused(folder):
@@ -251,14 +208,11 @@ def strangers(folder):
 
 def goes_wrong():
     """Programs that do not go on, and failures in the middle."""
-    waits = ["device 0: 0<1:1B0 has not ended", "device 1: 1<0:0F0 has not ended"]
-    for timeout in (1, 2, 4, 8, 16, 32, 64):  # It takes a while until both wait.
-        results = run_each(2, lambda rank: [together, "stuck", str(timeout)])
-        if all(line in results[0][2] for line in waits):
-            break
-    check([r[0] for r in results] == [4, 4] and results[1][2] == "", "stuck: exit codes", str(results))
-    for line in [f"nothing has moved for {timeout:g} s, so the run is stuck", *waits]:
-        check(results[0][2].count(line) == 1, f"stuck: does not say '{line}' once", str(results))
+    def run_stuck(timeout):
+        (first_code, _, first_said), (code, _, said) = run_each(2, lambda rank: [together, "stuck", str(timeout)])
+        return (first_code, code, said) == (4, 4, ""), first_said
+
+    check_stuck(run_stuck)
     results = run_each(2, lambda rank: [together, "broken", str(HUNG)])
     check([r[0] for r in results] == [4, 4] and results[0][2].count("the second computation is broken") == 1, "broken", str(results))
     for where in ("run", "report"):
