@@ -30,7 +30,7 @@ namespace {
 
 /// Text from a process that has met this one.
 std::string expect_text(int process, Patience patience) {
-  std::optional<std::string> text = receive_text(process, WordKind::Report, deadline_after(patience));
+  std::optional<std::string> text = receive_large_text(process, WordKind::Report, patience);
   if (!text) refuse_silence(process, patience);
   return std::move(*text);
 }
@@ -38,7 +38,7 @@ std::string expect_text(int process, Patience patience) {
 /// A text that may be so large that it leaves while another process receives it.
 void send_text(int process, std::string text, Patience patience) {
   wire().post(process, WordKind::Report, std::move(text));
-  if (!wait_for([&] { return wire().all_left() || !wire().loss(process).empty(); }, deadline_after(patience)))
+  if (!wait_while_moving([&] { return wire().all_left() || !wire().loss(process).empty(); }, patience))
     refuse_silence(process, patience);
 }
 

@@ -1,6 +1,7 @@
 #include "backends/real/processes/wire.hpp"
 
 #include <fmt/core.h>
+#include <utility>
 
 #include "backends/real/processes/meeting.hpp"
 
@@ -17,17 +18,42 @@ bool wait_for(const std::function<bool()>& holds, Deadline deadline) {
   return true;
 }
 
-std::optional<std::string> receive_text(int from, WordKind kind, Deadline deadline) {
+bool wait_while_moving(const std::function<bool()>& holds, Patience patience) {
+  std::uint64_t progress = wire().progress();
+  Deadline deadline = deadline_after(patience);
+  for (Nap nap; !holds(); wire().idle(nap)) {
+    const std::uint64_t now = wire().progress();
+    if (std::exchange(progress, now) != now) deadline = deadline_after(patience);
+    if (std::chrono::steady_clock::now() > deadline) return false;
+  }
+  return true;
+}
+
+namespace {
+
+/// `wait` waits until what it is given holds, or no longer.
+std::optional<std::string> receive(int from, WordKind kind,
+                                   const std::function<void(const std::function<bool()>&)>& wait) {
   std::optional<std::string> text;
   bool fails = false;
   const auto is_over = [&] {
     fails = kind != WordKind::Ending && is_failing(from);
     return (text = wire().take(from, kind)) || fails || !wire().loss(from).empty();
   };
-  wait_for(is_over, deadline);
+  wait(is_over);
   if (!text) text = wire().take(from, kind);  // Another thread may have heard it together with the loss.
   if (!text && fails) throw FailedElsewhere();
   return text;
+}
+
+}  // namespace
+
+std::optional<std::string> receive_text(int from, WordKind kind, Deadline deadline) {
+  return receive(from, kind, [&](const auto& is_over) { wait_for(is_over, deadline); });
+}
+
+std::optional<std::string> receive_large_text(int from, WordKind kind, Patience patience) {
+  return receive(from, kind, [&](const auto& is_over) { wait_while_moving(is_over, patience); });
 }
 
 bool is_failing(int process) {

@@ -42,7 +42,9 @@ class Wire {
   /// The next word of a kind from a process, once it has arrived as a whole.
   virtual std::optional<std::string> take(int from, WordKind) = 0;
   virtual bool is_coming(int from, WordKind) = 0;  ///< Whether take() will return a word now or later.
-  virtual bool all_left() = 0;                     ///< Whether everything that was posted has left.
+  virtual bool all_left() = 0;  ///< Whether everything that was posted has left for good: this process may end.
+  /// A number that changes while bytes come or leave, where that is known.
+  virtual std::uint64_t progress() { return 0; }
   /// Why nothing more will come from a process; empty where something may.
   virtual std::string loss(int /*process*/) { return {}; }
   virtual std::string cause(int /*process*/) { return {}; }  ///< How a lost process ended, where that is known here.
@@ -75,9 +77,13 @@ constexpr Patience longer(Patience patience) { return 1.5 * patience; }
 
 /// Waits until `holds`; false when the deadline has passed.
 bool wait_for(const std::function<bool()>& holds, Deadline);
+/// Waits until `holds`; false when nothing has come or left for so long. What is large may take long on a slow link.
+bool wait_while_moving(const std::function<bool()>& holds, Patience);
 /// The next word from a process; nothing when the deadline has passed or the process is lost. FailedElsewhere where it
 /// tells how it ends instead.
 std::optional<std::string> receive_text(int from, WordKind, Deadline);
+/// The same of a word that may be large: nothing when nothing has come or left for so long.
+std::optional<std::string> receive_large_text(int from, WordKind, Patience);
 /// Whether a process from which another word is awaited tells how it ends instead, or that it has failed.
 bool is_failing(int process);
 /// "process 2 of 4", with its address where that is known.

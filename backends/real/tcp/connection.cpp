@@ -1,5 +1,7 @@
 #include "backends/real/tcp/connection.hpp"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -29,6 +31,11 @@ void Connection::queue(const Frame& frame, Block data) {
   if (is_open()) leaving_.push_back({frame, std::move(data), 0});
 }
 
+std::uint64_t Connection::unacknowledged() const {
+  int bytes = 0;
+  return is_open() && ioctl(fd(), SIOCOUTQ, &bytes) == 0 ? static_cast<std::uint64_t>(bytes) : 0;
+}
+
 bool Connection::write_some() {
   while (!leaving_.empty()) {
     Leaving& first = leaving_.front();
@@ -44,6 +51,7 @@ bool Connection::write_some() {
     const ssize_t written = sendmsg(fd(), &message, MSG_NOSIGNAL);
     if (written < 0) return would_block();
     first.written += static_cast<std::uint64_t>(written);
+    bytes_written_ += static_cast<std::uint64_t>(written);
     if (first.written == sizeof first.frame + first.frame.bytes) leaving_.pop_front();
   }
   return true;

@@ -49,11 +49,15 @@ class Connection {
 
   void queue(const Frame&, Block);
   bool has_queued() const { return !leaving_.empty(); }
+  /// Bytes that the socket took and whose arrival the other system has not acknowledged. Only then they are safe: a
+  /// socket that is closed before it has read everything takes them back.
+  std::uint64_t unacknowledged() const;
   /// Writes what the socket takes. False where the connection is broken.
   bool write_some();
   /// Reads what is there, up to a limit, and passes on whole frames. False where the connection has ended.
   bool read_some(const std::function<void(const Frame&, Block)>& use);
   std::uint64_t bytes_read() const { return bytes_read_; }
+  std::uint64_t bytes_arrived() const { return bytes_written_ - unacknowledged(); }  ///< At the other system.
 
  private:
   struct Leaving {
@@ -70,6 +74,7 @@ class Connection {
   Frame frame_;
   Block data_;
   std::uint64_t read_ = 0, bytes_read_ = 0;  ///< Bytes of the frame that arrives, and of all.
+  std::uint64_t bytes_written_ = 0;
 };
 
 }  // namespace stagecraft::real

@@ -172,7 +172,15 @@ bool TcpWire::is_coming(int from, WordKind kind) {
 bool TcpWire::all_left() {
   pump(0);
   const std::lock_guard lock(mutex_);
-  return std::none_of(connections_.begin(), connections_.end(), [](const auto& c) { return c.second->has_queued(); });
+  return std::none_of(connections_.begin(), connections_.end(),
+                      [](const auto& c) { return c.second->has_queued() || c.second->unacknowledged() > 0; });
+}
+
+std::uint64_t TcpWire::progress() {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t bytes = 0;
+  for (const auto& [key, c] : connections_) bytes += c->bytes_read() + c->bytes_arrived();
+  return bytes;
 }
 
 std::string TcpWire::loss(int process) {

@@ -39,6 +39,7 @@ class TcpWire : public Wire {
   std::optional<std::string> take(int from, WordKind) override;
   bool is_coming(int from, WordKind) override;
   bool all_left() override;
+  std::uint64_t progress() override;
   std::string loss(int process) override;
   std::string cause(int process) override;
   void idle(Nap&) override { pump(kTick); }
