@@ -55,6 +55,10 @@ OperationKernels kernels_of(OperationKind kind) {
       return gated_silu_kernels<T>();
     case OperationKind::Rotary:
       return rotary_kernels<T>();
+    case OperationKind::Prepend:
+      return prepend_kernels<T>();
+    case OperationKind::FirstRow:
+      return first_row_kernels<T>();
     case OperationKind::CrossEntropy:
       return cross_entropy_kernels<T>();
     case OperationKind::MeanSquare:
@@ -173,6 +177,8 @@ bool has_kernel(const Operation& op) {
     case OperationKind::Router:
     case OperationKind::GroupedLinear:
     case OperationKind::Combine:
+    case OperationKind::Prepend:
+    case OperationKind::FirstRow:
       return true;
     case OperationKind::Dispatch:
       return op.nodes == 0;

@@ -60,6 +60,10 @@ OperationKernels add_kernels();
 template <class T>
 OperationKernels concat_kernels();
 template <class T>
+OperationKernels prepend_kernels();
+template <class T>
+OperationKernels first_row_kernels();
+template <class T>
 OperationKernels cross_entropy_kernels();
 template <class T>
 OperationKernels mean_square_kernels();

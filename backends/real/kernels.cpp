@@ -60,6 +60,8 @@ bool has_kernel(const Operation& op) {
     case OperationKind::Dispatch:
     case OperationKind::GroupedLinear:
     case OperationKind::Combine:
+    case OperationKind::Prepend:
+    case OperationKind::FirstRow:
       return false;
     default:
       return true;
@@ -86,6 +88,10 @@ Blocks blocks(const Operation& op, std::size_t width) {
       break;
     case OperationKind::RmsNorm:
       first = op.columns;
+      break;
+    case OperationKind::Prepend:
+      first = op.columns;
+      second = static_cast<std::int64_t>(op.rows) * op.columns;
       break;
     case OperationKind::Embedding:
       first = static_cast<std::int64_t>(op.inner) * op.columns;

@@ -94,7 +94,15 @@ class Compiler {
     throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
                                  "computed",
                                  layer.name, workload_.name),
-                     "take a model of dense, gpt or multi_branch layers, or run.compute: emulated");
+                     "take a model of dense, gpt, vit or multi_branch layers, or run.compute: emulated");
+  }
+
+  static void require_whole_rows(const Operation& op, const WorkloadLayer& layer) {
+    if (op.kind == OperationKind::Prepend || op.kind == OperationKind::FirstRow)
+      throw InputError(fmt::format("layer '{}' changes the number of rows of a sample ({}), which real backends do not "
+                                   "divide over a group",
+                                   layer.name, to_text(op)),
+                       "take group out of the plan; or --backend ideal, fluid or simgrid");
   }
 
   void inputs() {
@@ -176,6 +184,7 @@ class Compiler {
   /// Replaces the operation by the part of this device, and its inputs by what that part reads.
   void divide_node(Node& node, const WorkloadLayer& layer) {
     const Operation& op = layer.operations[node.place];
+    require_whole_rows(op, layer);
     DividedOperation part = divide(op, column_blocks(layer.operations, node.place), degrees_, place_, width_);
     node.operation = keep(std::move(part.operation));
     node.slices = std::move(part.slices);

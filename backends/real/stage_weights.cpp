@@ -73,7 +73,7 @@ struct WeightDrawing {
       return;
     }
     const bool relu = n + 1 < net.nodes.size() && net.nodes[n + 1].operation->kind == OperationKind::Relu;
-    const bool words = op.kind == OperationKind::Embedding;
+    const bool words = op.kind == OperationKind::Embedding || op.kind == OperationKind::Prepend;
     const double deviation = words ? 0.02 : std::sqrt((relu ? 2.0 : 1.0) / static_cast<double>(inner));
     const std::int64_t matrices = op.kind == OperationKind::GroupedLinear ? op.experts : 1;
     const std::int64_t drawn = words ? node.count : matrices * inner * columns;

@@ -207,14 +207,22 @@ void build_vit(GraphWriter& writer, const TransformerShape& n, const Value& map)
   const double pixels = config::as_real(map.at("image")), side = config::as_real(map.at("patch"));
   const double patches = n.sequence - 1, patch = side * side * channels, numbers = pixels * pixels * channels;
   const double classes = config::as_real(map.at("classes"));
+  const int rows = static_cast<int>(n.sequence), width = static_cast<int>(h);
+  // A patch is a row of its numbers, so its convolution is a product.
+  const Operations embedding{linear(rows - 1, static_cast<int>(patch), width),
+                             {.kind = OperationKind::Prepend, .inputs = {0}, .rows = rows, .columns = width}};
+  const Operations scores{{.kind = OperationKind::FirstRow, .inputs = {-1}, .columns = width, .inner = rows},
+                          linear(1, width, static_cast<int>(classes), {0})};
   writer.set_without_tokens();
-  LayerId last = writer.add("img", "input", {}, source(numbers));
+  LayerId last = writer.add("img", "input", {}, source(numbers), {source_of(rows - 1, static_cast<int>(patch))});
   last = writer.add("patch_embed", "conv", {last},
-                    weighted(patch * h + h + h + n.sequence * h, 2 * patches * patch * h, n.sequence * h, numbers));
+                    weighted(patch * h + h + h + n.sequence * h, 2 * patches * patch * h, n.sequence * h, numbers),
+                    embedding);
   last = add_layers(writer, n, last, false);
-  last = writer.add("lnf", "layernorm", {last}, layer_norm(n.sequence, h));
-  last = writer.add("head", "dense", {last}, dense(1, h, classes));
-  writer.add("loss", "softmax_xent", {last}, cross_entropy(1, classes));
+  last = writer.add("lnf", "layernorm", {last}, layer_norm(n.sequence, h), norm_operations(rows, width));
+  last = writer.add("head", "dense", {last}, dense(1, h, classes), scores);
+  writer.add("loss", "softmax_xent", {last}, cross_entropy(1, classes),
+             {loss_of(OperationKind::CrossEntropy, 1, static_cast<int>(classes))});
 }
 
 TransformerShape read_shape(const Value& map) {

@@ -43,7 +43,10 @@ class OperationPart {
         return embedding_kernels(tokens_ * op_.columns, software_);
       case Add:
         return sum_kernels((static_cast<double>(op_.inputs.size()) - 1) * numbers(), software_);
+      case Prepend:
+        return sum_kernels(numbers(), software_);
       case Concat:
+      case FirstRow:
         return copy_kernels(numbers());
       case Rotary:
         return rotary_kernels(rows() * op_.heads * op_.rotary / heads_divisor(), software_);

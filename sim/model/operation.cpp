@@ -60,6 +60,8 @@ double Operation::parameters() const {
       return 2.0 * head_width;
     case Attention:
       return sinks ? heads : 0;
+    case Prepend:
+      return (1.0 + rows) * columns;
     case Embedding:
       return (static_cast<double>(inner) + (positions ? rows : 0)) * columns;
     default:
@@ -257,9 +259,10 @@ Bytes stash_bytes(const std::vector<Operation>& operations, double number_bytes)
 
 std::string_view to_text(OperationKind kind) {
   constexpr std::string_view names[] = {
-      "input",  "linear",   "layer_norm",     "relu",      "tanh",          "gelu",        "attention", "embedding",
-      "add",    "concat",   "rms_norm",       "head_norm", "silu",          "gated_silu",  "rotary",    "slice",
-      "router", "dispatch", "grouped_linear", "combine",   "cross_entropy", "mean_square", "sum_square"};
+      "input",     "linear",        "layer_norm",  "relu",      "tanh",           "gelu",    "attention",
+      "embedding", "add",           "concat",      "rms_norm",  "head_norm",      "silu",    "gated_silu",
+      "rotary",    "slice",         "router",      "dispatch",  "grouped_linear", "combine", "prepend",
+      "first_row", "cross_entropy", "mean_square", "sum_square"};
   return names[static_cast<int>(kind)];
 }
 

@@ -35,6 +35,9 @@ enum class OperationKind : std::uint8_t {
   GroupedLinear,  ///< A linear operation for each of `experts` experts, on the rows of that expert.
   Combine,        ///< The sum of the rows of the experts of each token, weighted by the softmax of their scores alone.
                   ///< Input 1 is the router: Jiang et al., Mixtral of Experts, 2024.
+  Prepend,        ///< A learned row in front of the rows of a sample, and a learned position added to each: the class
+                  ///< token of ViT. It has one row more than its input.
+  FirstRow,       ///< The first row of each sample, of `inner` rows.
   CrossEntropy,   ///< Cross entropy of softmax; each row has a class as target. Mean over the rows of a sample.
   MeanSquare,     ///< Mean over the numbers of a sample.
   SumSquare,      ///< Sum over the numbers of a sample: whole numbers stay whole.
@@ -69,6 +72,7 @@ struct Operation {
   std::vector<int> inputs = {};  ///< Not negative: an earlier operation of the layer; -1 - i: input i of the layer.
   int rows = 1, columns = 1;     ///< Shape of the output; a loss has the shape of its input here.
   int inner = 0;                 ///< Linear, GatedSilu: columns of the input. Embedding: number of known words.
+                                 ///< FirstRow: rows of the input.
   int heads = 1;                 ///< Attention, HeadNorm: heads of Q. Rotary: heads that it turns.
   bool causal = false;           ///< Attention: no row looks at a later one.
   bool bias = true;              ///< Linear, Router, GroupedLinear: a bias for each column.

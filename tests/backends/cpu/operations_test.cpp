@@ -70,7 +70,8 @@ void check(const Trial& t, bool whole, const Allowed& allowed) {
 bool exact_in_whole_numbers(OperationKind kind) {
   using enum OperationKind;
   return kind == Linear || kind == Relu || kind == Add || kind == Concat || kind == SumSquare || kind == Embedding ||
-         kind == Slice || kind == Router || kind == Dispatch || kind == GroupedLinear;
+         kind == Slice || kind == Router || kind == Dispatch || kind == GroupedLinear || kind == Prepend ||
+         kind == FirstRow;
 }
 
 }  // namespace
@@ -134,6 +135,7 @@ TEST_CASE("decoders have kernels, but for sinks, windows without a mask and rout
   for (const Trial& t : real_trials()) CHECK(real::has_kernel(t.op));
   for (const Trial& t : window_trials()) CHECK_FALSE(real::has_kernel(t.op));
   for (const Trial& t : expert_trials()) CHECK_FALSE(real::has_kernel(t.op));
+  for (const Trial& t : image_trials()) CHECK_FALSE(real::has_kernel(t.op));
 }
 
 TEST_CASE("experts are chosen by falling scores, and the first of equal ones") {

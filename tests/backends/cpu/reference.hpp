@@ -142,6 +142,26 @@ inline std::vector<Real> reference_embedding(const Trial& t, const ReferenceData
   return y;
 }
 
+inline std::vector<Real> reference_prepend(const Trial& t, const ReferenceData& d) {
+  const auto columns = static_cast<std::size_t>(t.op.columns), rows = static_cast<std::size_t>(t.op.rows);
+  std::vector<Real> y;
+  for (std::size_t sample = 0; sample < static_cast<std::size_t>(t.samples); ++sample)
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t c = 0; c < columns; ++c) {
+        const Real x = row == 0 ? d.weights[c] : d.inputs[0][(sample * (rows - 1) + row - 1) * columns + c];
+        y.push_back(x + d.weights[d.second + row * columns + c]);
+      }
+  return y;
+}
+
+inline std::vector<Real> reference_first_row(const Trial& t, const ReferenceData& d) {
+  const auto columns = static_cast<std::size_t>(t.op.columns), rows = static_cast<std::size_t>(t.op.inner);
+  std::vector<Real> y;
+  for (std::size_t sample = 0; sample < static_cast<std::size_t>(t.samples); ++sample)
+    for (std::size_t c = 0; c < columns; ++c) y.push_back(d.inputs[0][sample * rows * columns + c]);
+  return y;
+}
+
 inline std::vector<Real> reference_joining(const Trial& t, const ReferenceData& d) {
   std::vector<Real> y;
   for (std::size_t row = 0; row < static_cast<std::size_t>(t.rows()); ++row) {
@@ -192,6 +212,10 @@ inline std::vector<Real> reference_forward(const Trial& t, const ReferenceData& 
       return reference_grouped_linear(t, d);
     case OperationKind::Combine:
       return reference_combine(t, d);
+    case OperationKind::Prepend:
+      return reference_prepend(t, d);
+    case OperationKind::FirstRow:
+      return reference_first_row(t, d);
     case OperationKind::LayerNorm:
       return reference_layer_norm(t, d);
     case OperationKind::RmsNorm:

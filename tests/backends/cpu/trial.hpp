@@ -22,8 +22,10 @@ struct Trial {
   std::vector<int> columns;                    ///< Columns of each input.
   double scale = 1;                            ///< real::Call::scale, for a loss.
   std::vector<std::int64_t> expert_rows = {};  ///< real::Call::expert_rows.
+  int rows_of_input = 0;                       ///< Of a sample; 0: as many as the output has.
 
   std::int64_t rows() const { return samples * op.rows; }
+  std::int64_t input_rows() const { return samples * (rows_of_input > 0 ? rows_of_input : op.rows); }
   std::size_t gradients() const { return op.is_loss() ? 1 : columns.size(); }
 };
 
@@ -55,7 +57,7 @@ inline TrialData data_for(const Trial& t, std::size_t width, bool whole = false)
   Rng rng(7, t.name);
   TrialData data;
   data.width = width;
-  for (const int columns : t.columns) data.inputs.push_back(drawn(rng, t.rows() * columns, whole));
+  for (const int columns : t.columns) data.inputs.push_back(drawn(rng, t.input_rows() * columns, whole));
   const auto name_numbers = [&](std::vector<double>& numbers, int count) {
     for (double& x : numbers) x = rng.integer(0, count - 1);
   };
@@ -157,7 +159,7 @@ class ComputedTrial {
     std::vector<DeviceTensor> places;
     std::vector<real::Gradient> gradients;
     for (std::size_t i = 0; i < trial_.gradients(); ++i) {
-      const std::vector<double> numbers(static_cast<std::size_t>(trial_.rows() * trial_.columns[i]), start);
+      const std::vector<double> numbers(static_cast<std::size_t>(trial_.input_rows() * trial_.columns[i]), start);
       places.emplace_back(*kernels_, numbers, trial_.columns[i], shift_);
       gradients.push_back({wanted[i] ? places[i].tensor : real::Tensor{}, add});
     }
@@ -326,6 +328,17 @@ inline std::vector<Trial> expert_trials() {
   };
 }
 
+/// Operations of ViT, whose output has other rows than their input.
+inline std::vector<Trial> image_trials() {
+  using enum OperationKind;
+  return {
+      {"prepend", {.kind = Prepend, .rows = 4, .columns = 7}, 3, {7}, 1, {}, 3},
+      {"prepend to one row", {.kind = Prepend, .rows = 2, .columns = 33}, 1, {33}, 1, {}, 1},
+      {"first_row", {.kind = FirstRow, .columns = 19, .inner = 5}, 3, {19}, 1, {}, 5},
+      {"first_row of one", {.kind = FirstRow, .columns = 6, .inner = 1}, 2, {6}, 1, {}, 1},
+  };
+}
+
 /// Every operation for which all real backends have a kernel.
 inline std::vector<Trial> real_trials() {
   std::vector<Trial> trials = all_trials();
@@ -338,6 +351,7 @@ inline std::vector<Trial> cpu_trials() {
   std::vector<Trial> trials = real_trials();
   for (Trial& t : window_trials()) trials.push_back(std::move(t));
   for (Trial& t : expert_trials()) trials.push_back(std::move(t));
+  for (Trial& t : image_trials()) trials.push_back(std::move(t));
   return trials;
 }
 
