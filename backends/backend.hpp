@@ -39,6 +39,7 @@ struct RunOptions {
   Seconds timeout{0};       ///< Wall time; in a real run, without any progress. Zero: the backend's own limit, or none.
   bool one_thread = false;  ///< In a real run: all devices on one thread, in the order of the program.
   bool emulated = false;    ///< In a real run: sleep for the time of the cost table instead; messages are real.
+  double time_dilation = 1;  ///< In an emulated run: sleep that many times as long.
   GpuOptions gpu = {};
 };
 

@@ -25,6 +25,12 @@ void check_named_processes();
 /// have been started.
 void fork_local_processes(int count);
 
+/// Whether the network below these processes changes with their run, as the cluster of the scenario does, and waits for
+/// its begin: STAGECRAFT_NETWORK_BEGINS is the number of a file to write to then.
+bool network_follows_run();
+/// The run begins now. Nothing happens unless network_follows_run().
+void tell_network();
+
 World world();  ///< The processes that work together after join_world(); only this one before.
 
 /// From here on all that were launched do the same work, up to finish_all(). Nothing happens to a process that is

@@ -15,10 +15,9 @@ constexpr const char* kCardSettings = "mtu 1500";
 constexpr const char* kPacketSettings = "txqueuelen 5000 gso_max_segs 1";
 
 /// A medium carries the acknowledgements too, one for each two packets.
-std::int64_t bits_on_wire(const Network& network, const QueueLoad& queue) {
+std::int64_t bits_on_wire(const Network& network, const QueueLoad& queue, Bandwidth rate) {
   const bool is_medium = network.spaces[queue.space].kind == Space::Kind::Medium;
-  return static_cast<std::int64_t>(queue.rate.value * 8 * (kPacketOnWire + (is_medium ? kHeaders / 2 : 0)) /
-                                   kPacketPayload);
+  return static_cast<std::int64_t>(rate.value * 8 * (kPacketOnWire + (is_medium ? kHeaders / 2 : 0)) / kPacketPayload);
 }
 
 std::string class_number(std::size_t flow) { return fmt::format("1:{:x}", flow + 2); }
@@ -34,29 +33,48 @@ double bytes_under_way(const Network& network) {
 /// Packets that wait for a card before one is dropped: the windows of four connections.
 int queue_limit(const Network& network) { return static_cast<int>(4 * window(network) / kPacketPayload); }
 
+/// The classes of a card whose queues are fair: all, acknowledgements, the rest, and one for each pair of devices.
+class FairClasses {
+ public:
+  FairClasses(const Network& network, const QueueLoad& queue, Bandwidth rate, const char* verb)
+      : card_(queue.card), verb_(verb), rate_(bits_on_wire(network, queue, rate)) {
+    const auto members = static_cast<std::int64_t>(queue.flows.size() + 1);
+    share_ = std::max<std::int64_t>(std::min<std::int64_t>(8000, rate_), rate_ / members);
+  }
+
+  std::string whole() const { return command("1:", "1:1", rate_, ""); }
+  std::string acknowledgements() const { return command("1:1", "1:ffe", rate_, "prio 0 "); }
+  std::string rest() const { return command("1:1", "1:fff", share_, "prio 1 "); }
+  std::string flow(std::size_t number) const { return command("1:1", class_number(number), share_, "prio 1 "); }
+
+ private:
+  std::string command(const std::string& parent, const std::string& name, std::int64_t sure, const char* more) const {
+    return fmt::format(
+        "class {} dev {} parent {} classid {} htb rate {}bit ceil {}bit burst {} cburst {} {}quantum 1514\n", verb_,
+        card_, parent, name, sure, rate_, kBurst, kBurst, more);
+  }
+
+  const std::string& card_;
+  const char* verb_;
+  std::int64_t rate_, share_;
+};
+
 /// A queue for each pair of devices (classes of HTB, which lend each other their rates), one for what is not from a
 /// device, and one that goes first for packets below 128 bytes: acknowledgements.
 std::string fair_commands(const Network& network, const QueueLoad& queue) {
-  const std::int64_t rate = bits_on_wire(network, queue);
-  const std::string card = queue.card;
-  const auto a_class = [&](const std::string& parent, const std::string& name, std::int64_t sure, const char* rest) {
-    return fmt::format(
-        "class add dev {} parent {} classid {} htb rate {}bit ceil {}bit burst {} cburst {} {}quantum 1514\n", card,
-        parent, name, sure, rate, kBurst, kBurst, rest);
-  };
-  const std::int64_t share = std::max<std::int64_t>(8000, rate / static_cast<std::int64_t>(queue.flows.size() + 1));
+  const std::string& card = queue.card;
+  const FairClasses classes(network, queue, queue.rate, "add");
   std::string text = fmt::format("qdisc replace dev {} root handle 1: htb default fff\n", card);
-  text += a_class("1:", "1:1", rate, "");
-  text += a_class("1:1", "1:ffe", rate, "prio 0 ");
+  text += classes.whole() + classes.acknowledgements();
   text += fmt::format("qdisc add dev {} parent 1:ffe pfifo limit 1000\n", card);
   // The length of an IP packet is at its third byte.
   text += fmt::format("filter add dev {} parent 1: protocol ip prio 1 u32 match u16 0x0000 0xff80 at 2 flowid 1:ffe\n",
                       card);
-  text += a_class("1:1", "1:fff", share, "prio 1 ");
+  text += classes.rest();
   text += fmt::format("qdisc add dev {} parent 1:fff pfifo limit 400\n", card);
   for (std::size_t f = 0; f < queue.flows.size(); ++f) {
     const RouteEnds& pair = network.flows[queue.flows[f]];
-    text += a_class("1:1", class_number(f), share, "prio 1 ");
+    text += classes.flow(f);
     text += fmt::format("qdisc add dev {} parent {} pfifo limit {}\n", card, class_number(f), queue_limit(network));
     text += fmt::format(
         "filter add dev {} parent 1: protocol ip prio 2 u32 match ip src {} match ip dst {} flowid {}\n", card,
@@ -65,9 +83,9 @@ std::string fair_commands(const Network& network, const QueueLoad& queue) {
   return text;
 }
 
-std::string fifo_commands(const Network& network, const QueueLoad& queue) {
+std::string fifo_commands(const Network& network, const QueueLoad& queue, Bandwidth rate) {
   return fmt::format("qdisc replace dev {} root tbf rate {}bit burst {} limit 4000000\n", queue.card,
-                     bits_on_wire(network, queue), kBurst);
+                     bits_on_wire(network, queue, rate), kBurst);
 }
 
 }  // namespace
@@ -96,7 +114,7 @@ std::vector<std::pair<std::string, std::string>> kernel_settings(const Network& 
 std::string cable_commands(const Network& network, int space, const std::vector<std::string>& namespaces) {
   std::string text;
   for (const Cable& cable : network.cables)
-    if (cable.spaces[0] == space && cable.latency < kLeastLatency)
+    if (cable.spaces[0] == space && !has_latency(network, cable))
       text += fmt::format("link add {} {} type veth peer name {} {} netns {}\n", cable.cards[0], kCardSettings,
                           cable.cards[1], kCardSettings, namespaces[cable.spaces[1]]);
   return text;
@@ -132,11 +150,28 @@ std::string address_commands(const Network& network, int space) {
   return text;
 }
 
+bool has_latency(const Network& network, const Cable& cable) {
+  double longest = cable.latency.value;
+  for (const Change& change : network.cluster.changes)
+    if (std::find(change.links.begin(), change.links.end(), cable.link) != change.links.end())
+      longest = std::max(longest, cable.latency.value * change.latency);
+  return longest >= kLeastLatency.value;
+}
+
+std::string rate_commands(const Network& network, const QueueLoad& queue, Bandwidth rate) {
+  if (network.options.queue == Queue::Fifo) return fifo_commands(network, queue, rate);
+  const FairClasses classes(network, queue, rate, "change");
+  std::string text = classes.whole() + classes.acknowledgements() + classes.rest();
+  for (std::size_t f = 0; f < queue.flows.size(); ++f) text += classes.flow(f);
+  return text;
+}
+
 std::string queue_commands(const Network& network, int space) {
   std::string text;
   for (const QueueLoad& queue : network.queues)
     if (queue.space == space)
-      text += network.options.queue == Queue::Fair ? fair_commands(network, queue) : fifo_commands(network, queue);
+      text += network.options.queue == Queue::Fair ? fair_commands(network, queue)
+                                                   : fifo_commands(network, queue, queue.rate);
   if (network.spaces[space].kind != Space::Kind::Medium) return text;
   // What any station sends goes through the one queue of the medium before it is forwarded.
   for (const Cable& cable : network.cables)

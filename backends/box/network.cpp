@@ -25,6 +25,9 @@ Cluster scaled(Cluster cluster, double scale) {
     link.bandwidth = link.bandwidth / scale;
     link.latency = link.latency * scale;
   }
+  for (Change& change : cluster.changes)
+    for (Seconds Change::*time : {&Change::from, &Change::until, &Change::every, &Change::lasts})
+      if (change.*time < Seconds{kForEver}) change.*time = change.*time * scale;
   return cluster;
 }
 

@@ -28,6 +28,8 @@ std::int64_t monotonic_now() {
   return t.tv_sec * kSecond + t.tv_nsec;
 }
 
+std::int64_t nanoseconds(Seconds time) { return static_cast<std::int64_t>(time.value * kSecond); }
+
 }  // namespace
 
 OpenFile make_card(const std::string& name) {
@@ -46,16 +48,20 @@ OpenFile make_card(const std::string& name) {
 }
 
 void LatencyRelay::connect(OpenFile a, OpenFile b, Seconds latency) {
-  const auto delay = static_cast<std::int64_t>(latency.value * kSecond);
+  const auto delay = std::make_shared<std::atomic<std::int64_t>>(nanoseconds(latency));
   const int files[] = {a.number(), b.number()};
   sides_.push_back({std::move(a), files[1], delay, {}});
   sides_.push_back({std::move(b), files[0], delay, {}});
 }
 
+void LatencyRelay::set_latency(std::size_t cable, Seconds latency) {
+  *sides_.at(2 * cable).latency = nanoseconds(latency);
+}
+
 void LatencyRelay::read_frames(Side& side, std::int64_t now) {
   char frame[2048];
   for (ssize_t n = 0; (n = read(side.from.number(), frame, sizeof frame)) > 0;)
-    side.under_way.push_back({now + side.latency, std::string(frame, static_cast<std::size_t>(n))});
+    side.under_way.push_back({now + *side.latency, std::string(frame, static_cast<std::size_t>(n))});
 }
 
 // A card that takes no frame now drops it, as a full wire does.

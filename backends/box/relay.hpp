@@ -1,7 +1,9 @@
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <deque>
-#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,8 @@ OpenFile make_card(const std::string& name);
 class LatencyRelay {
  public:
   void connect(OpenFile a, OpenFile b, Seconds latency);
+  /// The latency of the cable that was connected as that one, from now on. Any thread may call it.
+  void set_latency(std::size_t cable, Seconds latency);
   bool empty() const { return sides_.empty(); }
   /// Carries frames until `stop` can be read.
   void run(int stop);
@@ -30,10 +34,11 @@ class LatencyRelay {
   struct Side {
     OpenFile from;
     int to = -1;
-    std::int64_t latency = 0;
+    std::shared_ptr<std::atomic<std::int64_t>> latency;  ///< Nanoseconds. Both directions share it.
     std::deque<Frame> under_way;
   };
 
+  /// Frames keep their order, also when the latency becomes shorter.
   static void read_frames(Side&, std::int64_t now);
   static void write_frames(Side&, std::int64_t now);
 

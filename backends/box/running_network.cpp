@@ -11,9 +11,12 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <exception>
+#include <map>
 #include <thread>
 
 #include "backends/box/commands.hpp"
+#include "backends/box/link_changes.hpp"
 #include "backends/box/namespaces.hpp"
 #include "backends/box/relay.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -21,6 +24,10 @@
 
 namespace stagecraft::box {
 namespace {
+
+/// What a link that is down carries, as a share of its rate. A queue cannot stop, and one that is too slow still waits
+/// for its last packet when the link is up again.
+constexpr double kDownRate = 0.02;
 
 /// A network while this process builds and holds it.
 class HeldNetwork {
@@ -38,7 +45,9 @@ class HeldNetwork {
 
   ~HeldNetwork() {
     const std::uint64_t one = 1;
-    if (relaying_.joinable() && write(stop_.number(), &one, sizeof one) > 0) relaying_.join();
+    if (write(stop_.number(), &one, sizeof one) <= 0) std::terminate();  // The threads would never end.
+    for (std::thread* thread : {&relaying_, &changing_})
+      if (thread->joinable()) thread->join();
   }
   HeldNetwork(const HeldNetwork&) = delete;
   HeldNetwork& operator=(const HeldNetwork&) = delete;
@@ -55,8 +64,29 @@ class HeldNetwork {
     return opened;
   }
 
+  void change_links_from(int begin) {
+    changing_ = std::thread([this, begin] {
+      try {
+        follow_changes(network_, begin, stop_.number(),
+                       [this](LinkId link, const Condition& condition) { change(link, condition); });
+      } catch (const BackendError& e) {
+        fmt::print(stderr, "failed: {}\n", e.what());
+        _exit(4);  // The network goes with this process, so that the run over it fails too.
+      }
+    });
+  }
+
  private:
   int file(int space) const { return files_[space].number(); }
+
+  void change(LinkId link, const Condition& condition) {
+    const double rate = condition.down || condition.rate <= 0 ? kDownRate : condition.rate;
+    for (const QueueLoad& queue : network_.queues)
+      if (queue.link == link)
+        run_in_namespace(file(queue.space), "tc", {"-batch", "-"}, rate_commands(network_, queue, queue.rate * rate));
+    for (const auto& [cable, number] : relayed_)
+      if (cable->link == link) relay_.set_latency(number, cable->latency * condition.latency);
+  }
 
   void make_space(const Space& space) {
     files_.push_back(make_namespace());
@@ -73,7 +103,8 @@ class HeldNetwork {
     for (std::size_t s = 0; s < files_.size(); ++s)
       run_in_namespace(files_[s].number(), "ip", {"-batch", "-"}, cable_commands(network_, static_cast<int>(s), paths));
     for (const Cable& cable : network_.cables) {
-      if (cable.latency < kLeastLatency) continue;
+      if (!has_latency(network_, cable)) continue;
+      relayed_[&cable] = relayed_.size();
       enter_namespace(file(cable.spaces[0]));
       OpenFile first = make_card(cable.cards[0]);
       enter_namespace(file(cable.spaces[1]));
@@ -85,8 +116,9 @@ class HeldNetwork {
   const Network& network_;
   std::vector<OpenFile> files_;
   LatencyRelay relay_;
+  std::map<const Cable*, std::size_t> relayed_;  ///< The cables of the relay, and their numbers there.
   OpenFile stop_{eventfd(0, EFD_CLOEXEC)};
-  std::thread relaying_;
+  std::thread relaying_, changing_;
 };
 
 void wait_until_readable(int file) {
@@ -103,18 +135,20 @@ std::string Entrance::hosts() const {
   return text;
 }
 
-void hold_network(const Network& network, bool check, const std::function<void(const BuiltNetwork&)>& opened,
-                  int stop) {
+void hold_network(const Network& network, bool check, const std::function<void(const BuiltNetwork&)>& opened, int stop,
+                  int begin) {
   HeldNetwork running(network);
   opened(running.opened(check));
+  if (begin >= 0 && !network.cluster.changes.empty()) running.change_links_from(begin);
   wait_until_readable(stop);
 }
 
 RunningNetwork::RunningNetwork(const Network& network, bool check)
-    : holder_(std::make_unique<ChildProcess>(ChildOptions{.own_group = true}, [&](MessageSocket& socket) {
+    : begin_(eventfd(0, EFD_CLOEXEC)),
+      holder_(std::make_unique<ChildProcess>(ChildOptions{.own_group = true}, [&](MessageSocket& socket) {
         try {
           hold_network(
-              network, check, [&](const BuiltNetwork& o) { socket.send("+" + to_json(o)); }, socket.file());
+              network, check, [&](const BuiltNetwork& o) { socket.send("+" + to_json(o)); }, socket.file(), begin_file());
         } catch (const std::exception& e) {
           socket.send(fmt::format("-{}", e.what()));
         }

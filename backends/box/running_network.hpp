@@ -32,16 +32,21 @@ struct BuiltNetwork {
 
 /// Builds a network, checks its links if asked, tells `opened`, and keeps it until `stop` can be read. A network
 /// belongs to the process that calls this: the kernel removes namespaces, cards and queues when it ends, however it
-/// ends, so that nothing has to be cleaned up. BackendError where it cannot be built.
-void hold_network(const Network&, bool check, const std::function<void(const BuiltNetwork&)>& opened, int stop);
+/// ends, so that nothing has to be cleaned up. BackendError where it cannot be built. Its links change as its cluster
+/// says from when `begin` can be read; with -1 they do not.
+void hold_network(const Network&, bool check, const std::function<void(const BuiltNetwork&)>& opened, int stop,
+                  int begin = -1);
 
 /// A network that lasts as long as this object, and no longer than the thread that made it.
 class RunningNetwork {
  public:
   RunningNetwork(const Network&, bool check);
   const BuiltNetwork& opened() const { return opened_; }
+  /// The file (eventfd) to write to when a run begins, from which on links change.
+  int begin_file() const { return begin_.number(); }
 
  private:
+  OpenFile begin_;
   BuiltNetwork opened_;
   std::unique_ptr<ChildProcess> holder_;
 };

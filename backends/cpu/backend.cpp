@@ -18,11 +18,11 @@ void require_kernels(const Workload& workload) {
   real::require_kernels(workload, mixed ? cpu::has_mixed_kernel : cpu::has_kernel);
 }
 
-Timeline run(const Program& program, const Cluster&, const RunOptions& options) {
+Timeline run(const Program& program, const Cluster& cluster, const RunOptions& options) {
   real::ExecutorOptions executor_options;
   executor_options.one_thread = options.one_thread;
   if (options.timeout.value > 0) executor_options.timeout = options.timeout.value;
-  if (options.emulated) return real::emulate(program, executor_options);
+  if (options.emulated) return real::emulate(program, cluster, options.time_dilation, executor_options);
   if (!program.workload) throw InternalError("the cpu backend was not told what to compute");
   require_kernels(*program.workload);
   return real::execute(program, cpu::make_kernels, executor_options);

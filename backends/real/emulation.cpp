@@ -6,14 +6,23 @@
 #include <cmath>
 #include <cstring>
 
+#include <fmt/core.h>
+
 #include "backends/real/clocks.hpp"
 #include "backends/real/collectives.hpp"
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::real {
 
-Emulation::Emulation(const Program& program)
-    : p_(program), buckets_(program), due_(program.size(), 0.0), late_(program.size(), -1.0) {
+Emulation::Emulation(const Program& program, const Cluster& cluster, double dilation)
+    : p_(program),
+      cluster_(cluster),
+      conditions_(cluster),
+      dilation_(dilation),
+      buckets_(program),
+      due_(program.size(), 0.0),
+      late_(program.size(), -1.0) {
   std::uint64_t largest = 0;
   for (const Transfer& t : p_.transfers) largest = std::max(largest, p_.bytes(t));
   for (const CollectiveShape& s : p_.collective_shapes) largest = std::max(largest, s.bytes);
@@ -31,16 +40,29 @@ double Emulation::due_to_begin(InstructionId id) const {
   return begin == -kInfinity ? now : std::min(begin, now);
 }
 
+/// When a share of an op is due to be done, on the steady clock.
+double Emulation::due_to_end(InstructionId id, double begin, double share) const {
+  const Instruction& i = p_.at(id);
+  const double seconds = share * i.duration.value;
+  if (conditions_.as_rated() || times_ == nullptr) return begin + dilation_ * seconds;
+  const double ready = std::max(begin - times_->origin, 0.0) / dilation_;
+  const Span span = conditions_.compute(i.device, id.value, ready, seconds, p_.share_in_collectives(i));
+  if (span.end == kForEver)
+    throw BackendError(
+        fmt::format("'{}' stands still and is never back for {}", cluster_.devices[i.device].name, to_text(p_, id)));
+  return begin + dilation_ * (span.end - ready);
+}
+
 void Emulation::compute(InstructionId id) {
-  const double begin = due_to_begin(id), duration = p_.at(id).duration.value;
-  due_[id] = begin + duration;
+  const double begin = due_to_begin(id);
+  due_[id] = due_to_end(id, begin, 1);
   for (const WaitingSum& sum : buckets_.waiting_for(id)) {
     if (sum.after >= 1 || !part_done_) continue;
-    sleep_until(begin + duration * sum.after);
+    sleep_until(due_to_end(id, begin, sum.after));
     part_done_(id, sum.member);
   }
   sleep_until(due_[id]);
-  if (duration > 0) late_[id] = std::max(steady_seconds() - due_[id], 0.0);
+  if (p_.at(id).duration.value > 0) late_[id] = std::max(steady_seconds() - due_[id], 0.0);
 }
 
 /// On the steady clock, and not longer than the run: an op may be due to take hours.

@@ -9,6 +9,7 @@
 #include "backends/real/gradient_buckets.hpp"
 #include "backends/real/program_executor.hpp"
 #include "backends/real/transport.hpp"
+#include "sim/cluster/conditions.hpp"
 #include "sim/program/timeline.hpp"
 
 namespace stagecraft::real {
@@ -16,10 +17,11 @@ namespace stagecraft::real {
 /// Sleeps where it should compute, and moves as many bytes as the messages have.
 ///
 /// An op sleeps until its duration after it was due to begin: when the last of what it waits for was due to end, for
-/// ops of its device, or has ended, for messages. So a sleep that ends late does not make the next one end late.
+/// ops of its device, or has ended, for messages. So a sleep that ends late does not make the next one end late. With
+/// a dilation all sleeps take that many times as long; changes and jitter of the cluster are those of `Conditions`.
 class Emulation : public Actions, public RemoteBuffers {
  public:
-  explicit Emulation(const Program&);
+  Emulation(const Program&, const Cluster&, double dilation = 1);
 
   void compute(InstructionId) override;
   void follow_times(const Times& times) override { times_ = &times; }
@@ -43,10 +45,14 @@ class Emulation : public Actions, public RemoteBuffers {
 
  private:
   double due_to_begin(InstructionId) const;
+  double due_to_end(InstructionId, double begin, double share) const;
   void sleep_until(double seconds);
   void move(std::uint64_t bytes) const;
 
   const Program& p_;
+  const Cluster& cluster_;
+  Conditions conditions_;
+  double dilation_;
   GradientBuckets buckets_;
   PartDone part_done_;
   const Times* times_ = nullptr;

@@ -72,8 +72,8 @@ Timeline execute(const Program& program, const KernelFactory& factory, const Exe
   return timeline;
 }
 
-Timeline emulate(const Program& program, const ExecutorOptions& options) {
-  Emulation emulation(program);
+Timeline emulate(const Program& program, const Cluster& cluster, double dilation, const ExecutorOptions& options) {
+  Emulation emulation(program, cluster, dilation);
   std::vector<double> lateness;
   Timeline timeline;
   if (world().size == 1) {

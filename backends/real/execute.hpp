@@ -15,7 +15,8 @@ using KernelFactory = std::function<std::unique_ptr<Kernels>(std::size_t width, 
 /// Executes a program for real and returns what happened, with losses, versions, memory and final weights.
 Timeline execute(const Program&, const KernelFactory&, const ExecutorOptions&);
 
-/// Executes a program with sleeping in place of computing: messages are real, numbers are not.
-Timeline emulate(const Program&, const ExecutorOptions&);
+/// Executes a program with sleeping in place of computing: messages are real, numbers are not. Devices are as fast as
+/// the changes and the jitter of the cluster say, and all takes `dilation` times as long.
+Timeline emulate(const Program&, const Cluster&, double dilation, const ExecutorOptions&);
 
 }  // namespace stagecraft::real

@@ -78,14 +78,27 @@ namespace {
 
 using config::Value;
 
-/// Real backends cannot apply cluster changes or jitter, so they are refused instead of ignored.
-void require_as_rated(const Value& cluster, const std::string& backend) {
-  for (const char* key : {"changes", "jitter"})
-    if (const Value* part = cluster.find(key);
-        part && (part->is_map() ? config::as_share(part->at("most")) > 0 : !part->items.empty()))
-      throw InputError({{part->where, fmt::format("cluster.{}", key),
-                         fmt::format("the backend '{}' really runs on this machine, which does not change so", backend),
-                         "--backend ideal, fluid or simgrid, or leave it out", "changes"}});
+/// Changes and jitter of the cluster that a real run cannot have are refused instead of ignored.
+void require_as_rated(const CompiledExperiment& c, const std::string& backend, bool links_change) {
+  const Cluster& cluster = *c.experiment.cluster;
+  const auto refuse = [&](const char* key, const std::string& what, const char* help) {
+    throw InputError({{c.experiment.source->at("cluster").at(key).where, fmt::format("cluster.{}", key),
+                       fmt::format("the backend '{}' {}", backend, what), help, "changes"}});
+  };
+  const bool is_emulated = c.experiment.run.emulated && backend == "cpu";
+  const bool has_jitter = cluster.jitter.max_fraction > 0;
+  const bool has_link_changes =
+      std::any_of(cluster.changes.begin(), cluster.changes.end(), [](const Change& x) { return !x.links.empty(); });
+  constexpr const char* kSimulate = "--backend ideal, fluid or simgrid, or leave it out";
+  if (!is_emulated && (has_jitter || !cluster.changes.empty()))
+    refuse(cluster.changes.empty() ? "jitter" : "changes", "really runs on this machine, which does not change so",
+           kSimulate);
+  if (has_jitter && has_groups(c.plan))
+    refuse("jitter", "gives each device of a group its instructions, and the jitter of a group is one number",
+           kSimulate);
+  if (has_link_changes && !links_change)
+    refuse("changes", "sends real messages over links of this machine, which do not change so",
+           "stagecraft validate --network namespaces builds links that do; or --backend ideal, fluid or simgrid");
 }
 
 /// Plans of single tasks, as LayerPipe makes them, do not say where weights go.
@@ -189,7 +202,7 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
 
 }  // namespace
 
-void check_real_run(const CompiledExperiment& c, const std::string& backend) {
+void check_real_run(const CompiledExperiment& c, const std::string& backend, bool links_change) {
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
   for (const Reduction& r : c.plan.reductions)
@@ -203,7 +216,7 @@ void check_real_run(const CompiledExperiment& c, const std::string& backend) {
     throw InputError(fmt::format("the backend '{}' does not recompute layer by layer", backend),
                      "recompute: full, selective or none");
   require_whole_stages(c.plan, backend);
-  require_as_rated(c.experiment.source->at("cluster"), backend);
+  require_as_rated(c, backend, links_change);
 }
 
 std::string machine_text(const Timeline& timeline) {

@@ -27,8 +27,9 @@ StageCosts checked(StageCosts);
 /// InputError for a group, or divided states, under a weights policy that no reference run covers.
 void check_group_policy(const PlannedExperiment&);
 
-/// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks.
-void check_real_run(const CompiledExperiment&, const std::string& backend);
+/// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks. An emulated run has
+/// those of devices, and those of links where `links_change`: the network follows the scenario.
+void check_real_run(const CompiledExperiment&, const std::string& backend, bool links_change = false);
 
 /// This machine, and the devices that a real run reports.
 std::string machine_text(const Timeline&);

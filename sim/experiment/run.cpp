@@ -10,6 +10,7 @@
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"
+#include "backends/world.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
@@ -246,12 +247,6 @@ Timeline folded(Timeline timeline, const UnfoldedProgram& unfolded, int group) {
   return timeline;
 }
 
-/// A program whose computations take that many times as long.
-Program dilated(Program program, double factor) {
-  for (Instruction& i : program.instructions) i.duration = i.duration * factor;
-  return program;
-}
-
 }  // namespace
 
 Timeline execute(const CompiledExperiment& c, const std::string& backend, bool one_thread) {
@@ -259,21 +254,22 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
   const BackendDef& def = get_from(backends::catalog(), "backend", backend);
   if (const std::string why = def.why_not(); !why.empty()) throw BackendError(backend + ": " + why);
   const bool simulated = def.clock == Clock::Simulated;
-  if (!simulated) check_real_run(c, backend);
+  if (!simulated) check_real_run(c, backend, network_follows_run());
   const Activity activity(fmt::format("running {} instructions on '{}'", c.program.size(), backend));
-  const RunOptions options{.seed = e.run.seed, .one_thread = one_thread, .emulated = e.run.emulated, .gpu = e.run.gpu};
-  std::optional<Program> slower;
-  if (!simulated && e.run.emulated && e.run.time_dilation != 1) slower = dilated(c.program, e.run.time_dilation);
-  const Program& program = slower ? *slower : c.program;
+  const RunOptions options{.seed = e.run.seed,
+                           .one_thread = one_thread,
+                           .emulated = e.run.emulated,
+                           .time_dilation = e.run.time_dilation,
+                           .gpu = e.run.gpu};
   Timeline timeline;
   if (!simulated && has_groups(c.plan)) {
     const UnfoldedProgram unfolded =
-        with_error_context(*e.source, "plan", [&](const Value&) { return unfold(program, c.plan); });
+        with_error_context(*e.source, "plan", [&](const Value&) { return unfold(c.program, c.plan); });
     timeline = folded(def.run(unfolded.program, *e.cluster, options), unfolded, c.program.group);
   } else {
     std::optional<Cluster> changing;  // Clusters are large; only one that changes is copied.
     if (simulated && !e.cluster->changes.empty()) changing = cluster_of_program(c);
-    timeline = def.run(program, changing ? *changing : *e.cluster, options);
+    timeline = def.run(c.program, changing ? *changing : *e.cluster, options);
   }
   timeline.clock = def.clock;
   timeline.provenance = {.backend = backend,

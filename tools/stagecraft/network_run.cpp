@@ -64,7 +64,7 @@ class Processes {
     for (const auto& [process, output] : outputs_) waitpid(process, nullptr, 0);
   }
 
-  void start(const box::Entrance& entrance, int space, const std::vector<std::string>& environment,
+  void start(const box::Entrance& entrance, int space, const std::vector<std::string>& environment, int kept_file,
              const std::vector<std::string>& words, const fs::path& output) {
     const pid_t parent = getpid(), child = fork();
     if (child < 0) throw BackendError(fmt::format("a process: {}", std::strerror(errno)));
@@ -73,6 +73,7 @@ class Processes {
       if (getppid() != parent) _exit(1);
       const int file = open(output.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
       for (const int standard : {STDOUT_FILENO, STDERR_FILENO}) dup2(file, standard);
+      fcntl(kept_file, F_SETFD, 0);  // The program has it, too.
       for (const std::string& variable : environment) putenv(const_cast<char*>(variable.c_str()));
       box::start_in_space(entrance, space, words);
     }
@@ -140,11 +141,12 @@ std::vector<RouteEnds> talking_devices(const CompiledExperiment& c) {
   return pairs;
 }
 
-Timeline run_in_network(const CompiledExperiment& c, const box::Entrance& entrance, const std::string& scenario,
+Timeline run_in_network(const CompiledExperiment& c, const box::RunningNetwork& network, const std::string& scenario,
                         const std::vector<std::string>& sets, double scale) {
   const TemporaryFolder folder;
   const std::vector<DeviceId> devices = devices_with_work(c.program);
   std::vector<std::string> hosts;
+  const box::Entrance& entrance = network.opened().entrance;
   for (const DeviceId d : devices) hosts.push_back(entrance.addresses[d.value]);
   const std::string program = fs::read_symlink("/proc/self/exe");
   std::vector<std::string> words{program,
@@ -164,8 +166,9 @@ Timeline run_in_network(const CompiledExperiment& c, const box::Entrance& entran
   Processes processes;
   for (std::size_t rank = 0; rank < devices.size(); ++rank)
     processes.start(entrance, devices[rank].value,
-                    {"STAGECRAFT_HOSTS=" + join(hosts, ","), fmt::format("STAGECRAFT_RANK={}", rank)}, words,
-                    folder.path() / fmt::format("output{}", rank));
+                    {"STAGECRAFT_HOSTS=" + join(hosts, ","), fmt::format("STAGECRAFT_RANK={}", rank),
+                     fmt::format("STAGECRAFT_NETWORK_BEGINS={}", network.begin_file())},
+                    network.begin_file(), words, folder.path() / fmt::format("output{}", rank));
   processes.wait();
   Timeline timeline = timeline_of(read_output(folder.path() / "run" / "spans.csv"), c.program);
   for (auto* column : {&timeline.start, &timeline.end})

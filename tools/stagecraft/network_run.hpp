@@ -14,7 +14,7 @@ std::vector<RouteEnds> talking_devices(const CompiledExperiment&);
 /// For `validate --network`: runs a scenario in a network with a process for each device that has work, as `run --hosts
 /// --rank` makes it. The processes sleep where they should compute, `scale` times as long as planned. Returns the
 /// measured Timeline, with its times divided by `scale`. BackendError with what a process printed if one fails.
-Timeline run_in_network(const CompiledExperiment&, const box::Entrance&, const std::string& scenario,
+Timeline run_in_network(const CompiledExperiment&, const box::RunningNetwork&, const std::string& scenario,
                         const std::vector<std::string>& sets, double scale);
 
 }  // namespace stagecraft

@@ -2,8 +2,11 @@
 #include "backends/world.hpp"
 
 #include <fmt/core.h>
+#include <unistd.h>
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -23,7 +26,7 @@ constexpr const char* kLaunchers[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WOR
                                          {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
                                          {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}};
 
-constexpr const char *kHosts = "STAGECRAFT_HOSTS", *kRank = "STAGECRAFT_RANK";
+constexpr const char *kHosts = "STAGECRAFT_HOSTS", *kRank = "STAGECRAFT_RANK", *kBegins = "STAGECRAFT_NETWORK_BEGINS";
 
 int number(const char* variable) {
   const char* const text = std::getenv(variable);
@@ -70,6 +73,14 @@ void check_named_processes() {
   if (std::getenv(kRank) == nullptr)
     throw InputError("STAGECRAFT_HOSTS names the processes, but STAGECRAFT_RANK does not say which of them this is");
   name_processes(std::getenv(kHosts), number(kRank));
+}
+
+bool network_follows_run() { return number(kBegins) >= 0; }
+
+void tell_network() {
+  const std::uint64_t one = 1;  // What an eventfd takes.
+  if (network_follows_run() && write(number(kBegins), &one, sizeof one) < 0)
+    throw BackendError(fmt::format("the network cannot be told that the run begins: {}", std::strerror(errno)));
 }
 
 World world() { return joined_wire ? joined_wire->world() : World{}; }

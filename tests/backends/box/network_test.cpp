@@ -2,9 +2,16 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <map>
 
 #include "backends/box/commands.hpp"
+#include "backends/box/link_changes.hpp"
+#include "backends/real/clocks.hpp"
+#include "sim/core/child_process.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/support/clusters.hpp"
 
@@ -113,6 +120,40 @@ TEST_CASE("queues: rates with headers; short packets first; one queue for all wi
   CHECK(fair.find("match ip src 10.99.0.1 match ip dst 10.99.0.2 flowid 1:2") != std::string::npos);
   const std::string fifo = box::queue_commands(box::network_of(cluster, {}, {box::Queue::Fifo, 1}), 0);
   CHECK(fifo == "qdisc replace dev c0a root tbf rate 41823204bit burst 3028 limit 4000000\n");
+}
+
+TEST_CASE("changes: times are scaled, and the classes of a card get other rates") {
+  Cluster cluster = test::star(2, 5e6, 1e-4);
+  cluster.changes = {{.links = {LinkId{0}}, .from = Seconds{1}, .until = Seconds{2}, .latency = 3}};
+  const Network network = box::network_of(cluster, {}, {box::Queue::Fair, 10});
+  CHECK(network.cluster.changes[0].from.value == 10);
+  CHECK(network.cluster.changes[0].until.value == 20);
+  CHECK(box::has_latency(network, network.cables[0]));
+  const Network plain = box::network_of(cluster, {}, {});
+  CHECK(box::has_latency(plain, plain.cables[0]));
+  CHECK_FALSE(box::has_latency(plain, plain.cables[1]));
+  const std::string text = box::rate_commands(plain, plain.queues[0], plain.queues[0].rate * 0.5);
+  CHECK(text.find("class change dev c0a parent 1: classid 1:1 htb rate 20911602bit ceil 20911602bit") == 0);
+  CHECK(text.find("classid 1:2 ") != std::string::npos);
+  CHECK(text.find("qdisc") == std::string::npos);
+}
+
+TEST_CASE("links change at the moments that their changes say, from the begin on") {
+  Cluster cluster = test::star(2, 5e6, 0);
+  cluster.changes = {{.links = {LinkId{0}}, .from = Seconds{0.05}, .rate = 0.5}, {.links = {LinkId{1}}, .down = true}};
+  const Network network = box::network_of(cluster, {}, {});
+  const OpenFile begin(eventfd(1, EFD_CLOEXEC)), stop(eventfd(0, EFD_CLOEXEC));
+  std::map<int, double> rates;
+  double late = 0;
+  const double origin = real::steady_seconds();
+  box::follow_changes(network, begin.number(), stop.number(), [&](LinkId link, const Condition& condition) {
+    rates[link.value] = condition.rate;
+    if (link == LinkId{0}) late = real::steady_seconds() - origin;
+    const std::uint64_t one = 1;
+    if (rates.size() == 2) REQUIRE(write(stop.number(), &one, sizeof one) > 0);
+  });
+  CHECK(rates == std::map<int, double>{{0, 0.5}, {1, 0}});
+  CHECK(late >= 0.05 - 1e-9);
 }
 
 TEST_CASE("a device with two links has its address on the first card") {

@@ -7,6 +7,8 @@ import subprocess
 import sys
 import tempfile
 
+os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the load of the machine.
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import processes  # noqa: E402
 
@@ -58,6 +60,57 @@ def test_life_of_a_network(name):
     assert name not in run("cluster", "list")
 
 
+# Each trains on four devices, with a process on each of the box's.
+GPT = """
+schema: scenario/2
+model: {base: gpt2-small, override: {layers: 4, hidden: 32, heads: 4, sequence: 16, vocabulary: 37, tied: false, precision: fp64}}
+software: plain
+cluster: threads-8
+plan: {planner: balanced, stages: 4, micro_batch_size: 2}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
+training: {task: random, optimizer: adam, evaluate_every: 2}
+"""
+MLP = """
+schema: scenario/2
+software: none
+model: {builder: mlp, widths: [12, 24, 20, 16, 4], activation: tanh, loss: mean_square, precision: fp64}
+cluster: threads-8
+plan: {planner: balanced, stages: 4, micro_batch_size: 4}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 6}
+training: {task: teacher, optimizer: adam, learning_rate: 0.01, evaluate_every: 5}
+"""
+VIT = """
+schema: scenario/2
+software: none
+model: {builder: transformer, kind: vit, layers: 3, hidden: 32, heads: 4, image: 12, patch: 4, classes: 10, precision: fp64}
+cluster: threads-8
+plan: {planner: balanced, stages: 4, micro_batch_size: 2}
+run: {schedule: 1f1b, micro_batches: 4, iterations: 3}
+training: {task: random, optimizer: adam}
+"""
+TRAININGS = [(GPT,), (VIT,), (GPT, "weights=2bw"), (MLP, "run.schedule=gpipe"),
+             (MLP, "run.schedule=pipedream", "run.micro_batches=1", "weights=stash"),
+             (MLP, "run.schedule=pipedream", "run.micro_batches=1", "weights=pipeoptim"),
+             (MLP, "plan.stages=2", "plan.replicas=2")]
+
+
+def test_training(name, folder):
+    """Models train over the links of the box, and learn what they learn on threads, to the last bit."""
+    devices = ["a0", "a1", "b0", "c0"]
+    scenario = pathlib.Path(folder, "training.yaml")
+    for text, *sets in TRAININGS:
+        scenario.write_text(text)
+        command = ["run", str(scenario), "--backend", "cpu", "--format", "json", *(word for s in sets for word in ("--set", s))]
+        expected = json.loads(subprocess.run([TOOL, *command], stdout=subprocess.PIPE, check=True).stdout)["learnt"]
+        ranks = [subprocess.Popen([TOOL, "cluster", "exec", f"{name}/{device}", TOOL, *command, "--hosts", ",".join(devices), "--rank", str(rank)],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank, device in enumerate(devices)]
+        outputs = [rank.communicate(timeout=processes.HUNG) for rank in ranks]
+        assert [rank.returncode for rank in ranks] == [0] * 4, (sets, outputs)
+        got = json.loads(outputs[0][0])["learnt"]
+        for key in ("losses", "weights_sha256"):
+            assert got[key] == expected[key], (sets, key, got[key], expected[key])
+
+
 def test_killed_network(name):
     run("cluster", "up", STAR, "--name", name, "--no-check")
     for process in processes_with("cluster", name):
@@ -80,6 +133,18 @@ def test_validation(folder):
         abs(r["measured_bytes_per_s"] / r["nominal_bytes_per_s"] - 1) < 0.02 for r in result["network"]["rates"])
     assert not calm or abs(iteration["error"]) < 0.1, text
     print("iteration:", iteration, "calm" if calm else "a machine that is busy with other work")
+
+
+def test_changes(folder):
+    """The links and devices of the box change as the scenario says: else this run would be much shorter."""
+    changing = "scenarios/boxes/changing.yaml"
+    run("validate", changing, "--network", "namespaces", "--iterations", "3", "--out", f"{folder}/changing")
+    measured = json.loads(pathlib.Path(folder, "changing/validation.json").read_text())["network"]["each_iteration_s"]
+    rated = json.loads(run("run", changing, "--backend", "ideal", "--set", "cluster.changes=[]", "--format", "json"))
+    print("iterations with changes:", measured, "and as rated:", rated["period_s"])
+    for m in measured:
+        assert m["measured"] > 0.97 * m["simulated"], measured
+    assert sum(m["simulated"] for m in measured) > 1.2 * 3 * rated["period_s"], measured
 
 
 def test_interrupted_validation():
@@ -106,10 +171,13 @@ def test_refusals():
 def main():
     name = f"test{os.getpid()}"
     require_namespaces(name)
+    with tempfile.TemporaryDirectory() as folder:
+        test_training(name, folder)
     test_life_of_a_network(name)
     test_killed_network(name)
     with tempfile.TemporaryDirectory() as folder:
         test_validation(folder)
+        test_changes(folder)
     test_interrupted_validation()
     test_refusals()
 

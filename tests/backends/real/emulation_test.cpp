@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "backends/real/emulation.hpp"
+#include "tests/support/clusters.hpp"
 #include "tests/support/program_builder.hpp"
 
 namespace stagecraft::emulation_test {
@@ -28,7 +29,8 @@ TEST_CASE("an op is due when the one before it was due, however late that was") 
   test::ProgramBuilder builder(1);
   for (int n = 0; n < 4; ++n) builder.compute(0, 0.001);
   const Program program = builder.build();
-  Late emulation(program);
+  const Cluster cluster = test::bare_cluster(2);
+  Late emulation(program, cluster);
   real::run_program(program, emulation, nullptr, {});
   std::vector<double> lateness = emulation.lateness();
   REQUIRE(lateness.size() == 4);
@@ -43,7 +45,8 @@ TEST_CASE("an op that waits for a message is due when that has come") {
   const test::Message message = builder.send(0, 1, 8, {first});
   builder.compute(1, 0.001, {message.receive});
   const Program program = builder.build();
-  Late emulation(program);
+  const Cluster cluster = test::bare_cluster(2);
+  Late emulation(program, cluster);
   const real::Times times = real::run_program(program, emulation, nullptr, {});
   const double came = times.end[message.receive];
   const InstructionId last{static_cast<std::int64_t>(program.size()) - 1};
@@ -51,11 +54,59 @@ TEST_CASE("an op that waits for a message is due when that has come") {
   CHECK(times.end[last] >= came + 0.001 + kLate);
 }
 
+/// How long each computation of a device takes in an emulated run: at least as long as it should.
+std::vector<double> emulated_durations(const Program& program, const Cluster& cluster, double dilation = 1) {
+  real::Emulation emulation(program, cluster, dilation);
+  const real::Times times = real::run_program(program, emulation, nullptr, {});
+  std::vector<double> seconds;
+  for (const InstructionId id : program.instructions.ids()) seconds.push_back(times.end[id] - times.start[id]);
+  return seconds;
+}
+
+TEST_CASE("an emulated device is as slow as the changes of its cluster say") {
+  test::ProgramBuilder builder(1);
+  builder.compute(0, 0.1);
+  builder.compute(0, 0.01);
+  const Program program = builder.build();
+  Cluster cluster = test::bare_cluster(1);
+  cluster.changes = {{.devices = {DeviceId{0}}, .from = Seconds{0.05}, .until = Seconds{0.15}, .rate = 0.25}};
+  // Half is done at 0.05 s, a quarter more at 0.15 s.
+  const std::vector<double> seconds = emulated_durations(program, cluster);
+  CHECK(seconds[0] >= 0.175 - 1e-6);
+  CHECK(seconds[0] + seconds[1] >= 0.185 - 1e-6);
+  CHECK(emulated_durations(program, test::bare_cluster(1), 3)[0] >= 0.3 - 1e-6);
+}
+
+TEST_CASE("an emulated op has the jitter that a simulated one has") {
+  test::ProgramBuilder builder(1);
+  for (int n = 0; n < 4; ++n) builder.compute(0, 0.02);
+  const Program program = builder.build();
+  Cluster cluster = test::bare_cluster(1);
+  cluster.jitter = {.max_fraction = 4, .seed = 7};
+  const Conditions conditions(cluster);
+  double due = 0, sum = 0;
+  for (int n = 0; n < 4; ++n) due += conditions.compute(DeviceId{0}, n, 0, 0.02).end;
+  for (const double s : emulated_durations(program, cluster)) sum += s;
+  CHECK(due > 0.1);
+  CHECK(sum >= due - 1e-6);
+}
+
+TEST_CASE("a device that is never back ends an emulated run with a sentence") {
+  test::ProgramBuilder builder(1);
+  builder.compute(0, 0.01);
+  const Program program = builder.build();
+  Cluster cluster = test::bare_cluster(1);
+  cluster.changes = {{.devices = {DeviceId{0}}, .down = true}};
+  CHECK_THROWS_WITH_AS(emulated_durations(program, cluster), doctest::Contains("stands still and is never back"),
+                       BackendError);
+}
+
 TEST_CASE("a sleep ends when the run is interrupted") {
   test::ProgramBuilder builder(1);
   const InstructionId hour = builder.compute(0, 3600);
   const Program program = builder.build();
-  real::Emulation emulation(program);
+  const Cluster cluster = test::bare_cluster(1);
+  real::Emulation emulation(program, cluster);
   std::thread device([&] { emulation.compute(hour); });
   emulation.interrupt();
   device.join();
@@ -68,7 +119,8 @@ TEST_CASE("a member of a collective brings what the algorithm moves") {
   builder.collective(CollectiveKind::AllGather, collective_algorithms::ring, {0, 1, 2, 3}, 400);
   builder.all_reduce({0, 1, 2, 3}, 400);
   const Program program = builder.build();
-  real::Emulation emulation(program);
+  const Cluster cluster = test::bare_cluster(4);
+  real::Emulation emulation(program, cluster);
   CHECK(emulation.share_bytes(program.collectives[0].first) == 100);
   CHECK(emulation.share_bytes(program.collectives[1].first) == 400);
 }

@@ -77,7 +77,7 @@ int validate_network(const Arguments& a) {
                                                                  a.text("simulator"), options.scale, seconds);
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), sets));
-  check_real_run(compiled, "cpu");
+  check_real_run(compiled, "cpu", true);
   const Outcome simulated = run(compiled, a.text("simulator"));
   const box::Network network = box::network_of(compiled.cluster(), talking_devices(compiled), options);
   const box::RunningNetwork running(network, true);
@@ -86,7 +86,7 @@ int validate_network(const Arguments& a) {
                     pluralize(compiled.plan.device_count(), "device"), pluralize(std::ssize(network.cables), "link")));
   print(readings_text(running.opened().readings));
   flush();
-  const Timeline measured = run_in_network(compiled, running.opened().entrance, a.text("FILE"), sets, options.scale);
+  const Timeline measured = run_in_network(compiled, running, a.text("FILE"), sets, options.scale);
   NetworkValidation v =
       compare_networks(compiled.program, simulated.timeline, simulated.report, measured, compiled.cluster());
   if (!are_nominal(running.opened().readings))

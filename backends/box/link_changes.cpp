@@ -1,0 +1,55 @@
+#include "backends/box/link_changes.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "backends/real/clocks.hpp"
+#include "sim/core/numbers.hpp"
+
+namespace stagecraft::box {
+namespace {
+
+/// Waits until one of the files can be read, or for so many seconds. The first that can be read, or -1.
+int wait_for(std::initializer_list<int> files, double seconds) {
+  std::vector<pollfd> polled;
+  for (const int file : files) polled.push_back({file, POLLIN, 0});
+  constexpr double kLongest = 3600;
+  const double bounded = std::clamp(seconds, 0.0, kLongest);
+  const timespec time{static_cast<time_t>(bounded), static_cast<long>(std::fmod(bounded, 1.0) * 1e9)};
+  if (ppoll(polled.data(), polled.size(), &time, nullptr) <= 0) return -1;
+  for (const pollfd& p : polled)
+    if (p.revents != 0) return p.fd;
+  return -1;
+}
+
+bool are_equal(const Condition& a, const Condition& b) {
+  return std::tie(a.rate, a.latency, a.down) == std::tie(b.rate, b.latency, b.down);
+}
+
+}  // namespace
+
+void follow_changes(const Network& network, int begin, int stop,
+                    const std::function<void(LinkId, const Condition&)>& apply) {
+  for (int file = -1; file != begin;)
+    if ((file = wait_for({stop, begin}, kInfinity)) == stop) return;
+  const double origin = real::steady_seconds();
+  const Conditions conditions(network.cluster);
+  std::map<LinkId, Condition> known;
+  while (true) {
+    const double now = real::steady_seconds() - origin;
+    double next = kInfinity;
+    for (const LinkId link : conditions.changing_links()) {
+      const Availability& availability = *conditions.availability_of(link);
+      const Condition condition = availability.at(now);
+      if (!are_equal(known[link], condition)) apply(link, known[link] = condition);
+      next = std::min(next, availability.next(now));
+    }
+    if (wait_for({stop}, next - (real::steady_seconds() - origin)) == stop) return;
+  }
+}
+
+}  // namespace stagecraft::box
