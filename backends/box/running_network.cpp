@@ -55,6 +55,7 @@ class HeldNetwork {
   BuiltNetwork opened(bool check) {
     BuiltNetwork opened;
     opened.entrance.holder = getpid();
+    opened.congestion_control = control_;
     for (std::size_t s = 0; s < files_.size(); ++s) {
       opened.entrance.files.push_back(file(static_cast<int>(s)));
       opened.entrance.names.push_back(network_.spaces[s].name);
@@ -94,7 +95,10 @@ class HeldNetwork {
     for (const auto& [setting, value] : kernel_settings(network_, space)) set_in_namespace(here, setting, value);
     // What this system prefers may pace its packets, or measure rates differently; these fill a queue as most do.
     for (const char* control : {"cubic", "reno"})
-      if (set_in_namespace(here, "net/ipv4/tcp_congestion_control", control)) break;
+      if (set_in_namespace(here, "net/ipv4/tcp_congestion_control", control)) {
+        control_ = control;
+        break;
+      }
   }
 
   void make_cables() {
@@ -115,6 +119,7 @@ class HeldNetwork {
 
   const Network& network_;
   std::vector<OpenFile> files_;
+  std::string control_;  ///< Empty: what this system prefers.
   LatencyRelay relay_;
   std::map<const Cable*, std::size_t> relayed_;  ///< The cables of the relay, and their numbers there.
   OpenFile stop_{eventfd(0, EFD_CLOEXEC)};
@@ -148,7 +153,8 @@ RunningNetwork::RunningNetwork(const Network& network, bool check)
       holder_(std::make_unique<ChildProcess>(ChildOptions{.own_group = true}, [&](MessageSocket& socket) {
         try {
           hold_network(
-              network, check, [&](const BuiltNetwork& o) { socket.send("+" + to_json(o)); }, socket.file(), begin_file());
+              network, check, [&](const BuiltNetwork& o) { socket.send("+" + to_json(o)); }, socket.file(),
+              begin_file());
         } catch (const std::exception& e) {
           socket.send(fmt::format("-{}", e.what()));
         }
@@ -198,13 +204,18 @@ std::string to_json(const BuiltNetwork& opened) {
                      {"address", s < opened.entrance.addresses.size() ? opened.entrance.addresses[s] : std::string()}});
   for (const RateReading& r : opened.readings)
     readings.push_back(Json::Object{{"what", r.what}, {"nominal", r.nominal}, {"measured", r.measured}});
-  return Json(Json::Object{{"holder", opened.entrance.holder}, {"spaces", spaces}, {"readings", readings}}).dump();
+  return Json(Json::Object{{"holder", opened.entrance.holder},
+                           {"congestion_control", opened.congestion_control},
+                           {"spaces", spaces},
+                           {"readings", readings}})
+      .dump();
 }
 
 BuiltNetwork read_network(const std::string& text) {
   const Json json = parse_json(text);
   BuiltNetwork opened;
   opened.entrance.holder = static_cast<pid_t>(json.at("holder").number());
+  opened.congestion_control = json.at("congestion_control").text();
   for (const Json& space : json.at("spaces").items()) {
     opened.entrance.files.push_back(static_cast<int>(space.at("file").number()));
     opened.entrance.names.push_back(space.at("name").text());

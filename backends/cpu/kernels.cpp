@@ -16,6 +16,24 @@ namespace stagecraft::cpu {
 namespace {
 
 template <class T>
+OperationKernels kernels_of_activation(OperationKind kind) {
+  switch (kind) {
+    case OperationKind::Relu:
+      return relu_kernels<T>();
+    case OperationKind::Tanh:
+      return tanh_kernels<T>();
+    case OperationKind::Gelu:
+      return gelu_kernels<T>();
+    case OperationKind::Silu:
+      return silu_kernels<T>();
+    case OperationKind::GatedSilu:
+      return gated_silu_kernels<T>();
+    default:  // No kernel: has_kernel() says so before a run.
+      return {};
+  }
+}
+
+template <class T>
 OperationKernels kernels_of(OperationKind kind) {
   switch (kind) {
     case OperationKind::Linear:
@@ -23,12 +41,6 @@ OperationKernels kernels_of(OperationKind kind) {
       return linear_kernels<T>();
     case OperationKind::LayerNorm:
       return layer_norm_kernels<T>();
-    case OperationKind::Relu:
-      return relu_kernels<T>();
-    case OperationKind::Tanh:
-      return tanh_kernels<T>();
-    case OperationKind::Gelu:
-      return gelu_kernels<T>();
     case OperationKind::Attention:
       return attention_kernels<T>();
     case OperationKind::Embedding:
@@ -49,10 +61,6 @@ OperationKernels kernels_of(OperationKind kind) {
       return grouped_linear_kernels<T>();
     case OperationKind::Combine:
       return combine_kernels<T>();
-    case OperationKind::Silu:
-      return silu_kernels<T>();
-    case OperationKind::GatedSilu:
-      return gated_silu_kernels<T>();
     case OperationKind::Rotary:
       return rotary_kernels<T>();
     case OperationKind::Prepend:
@@ -65,8 +73,8 @@ OperationKernels kernels_of(OperationKind kind) {
       return mean_square_kernels<T>();
     case OperationKind::SumSquare:
       return sum_square_kernels<T>();
-    default:  // No kernel: has_kernel() says so before a run.
-      return {};
+    default:
+      return kernels_of_activation<T>(kind);
   }
 }
 

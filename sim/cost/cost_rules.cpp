@@ -40,7 +40,7 @@ std::shared_ptr<const CostRules> rules_without_software(const Cluster& cluster) 
 Price CostRules::price(const Collective& c, const GroupShape& group, DeviceTypeId type,
                        const std::vector<DeviceId>* devices) const {
   if (group.ranks <= 1 || c.bytes.value <= 0) return {};
-  if (profile && type == profiled)
+  if (const Profile* const profile = profiles.empty() ? nullptr : profiles[type].get())
     if (const auto time = profile->collective(c.kind, use_of(c), group.ranks, c.bytes))
       return {*time, PriceSource::Profile};
   const Accelerator& device = accelerators[type];

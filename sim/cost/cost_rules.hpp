@@ -36,10 +36,10 @@ struct CostRules {
   IdVector<DeviceTypeId, Accelerator> accelerators;
   NodeShape node;
   std::shared_ptr<const LinkCollectives> links;  ///< Needed by device types without measured collectives.
-  bool lists_rounds = false;               ///< Equal collectives of an op stay apart and in the order of the layers.
-  bool flows = false;                      ///< Programs play collectives as messages on the links.
-  std::shared_ptr<const Profile> profile;  ///< Its collectives come before computed ones; may be null.
-  DeviceTypeId profiled;                   ///< The type of device that it is of.
+  bool lists_rounds = false;  ///< Equal collectives of an op stay apart and in the order of the layers.
+  bool flows = false;         ///< Programs play collectives as messages on the links.
+  /// Those of a profile come before computed ones. Empty without profiles, null for types without one.
+  IdVector<DeviceTypeId, std::shared_ptr<const Profile>> profiles;
   double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16, as frameworks do.
 
   /// The price list: a round of the collective without contention. By the links, groups stand on the first devices of

@@ -43,12 +43,21 @@ LayerCost scaled(const LayerTimes& times, double by) {
   return {times.forward * by, times.input_gradient * by, times.weight_gradient * by};
 }
 
-std::shared_ptr<const CostRules> with_profile(CostRules rules, std::shared_ptr<const Profile> profile,
-                                              const Cluster& cluster, const Precision& precision) {
+IdVector<DeviceTypeId, std::shared_ptr<const Profile>> by_type(const Profiles& profiles, const Cluster& cluster) {
+  IdVector<DeviceTypeId, std::shared_ptr<const Profile>> of_type(cluster.types.size());
   for (const DeviceTypeId type : cluster.types.ids())
-    if (cluster.types[type].name == profile->device) rules.profiled = type;
-  rules.profile = std::move(profile);
-  if (!rules.profile->collectives.empty()) {  // They were measured on gradients and weights as the model keeps them.
+    for (const std::shared_ptr<const Profile>& profile : profiles)
+      if (cluster.types[type].name == profile->device) of_type[type] = profile;
+  return of_type;
+}
+
+std::shared_ptr<const CostRules> with_profiles(CostRules rules,
+                                               IdVector<DeviceTypeId, std::shared_ptr<const Profile>> profiles,
+                                               const Precision& precision) {
+  rules.profiles = std::move(profiles);
+  const bool has_collectives = std::any_of(rules.profiles.begin(), rules.profiles.end(),
+                                           [](const auto& p) { return p && !p->collectives.empty(); });
+  if (has_collectives) {  // They were measured on gradients and weights as the model keeps them.
     rules.software.gradient_bytes = precision.gradient;
     rules.gathered_bytes = precision.weight;
   }
@@ -71,21 +80,21 @@ double recomputed_share(Recomputation recomputation, const LayerCost& cost) {
 }  // namespace
 
 CostTable::CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile)
-    : CostTable(borrowed(&model), borrowed(&cluster), borrowed(profile)) {}
+    : CostTable(borrowed(&model), borrowed(&cluster), profile ? Profiles{borrowed(profile)} : Profiles{}) {}
 
 CostTable::CostTable(std::shared_ptr<const ModelGraph> shared_model, std::shared_ptr<const Cluster> shared_cluster,
-                     std::shared_ptr<const Profile> profile, std::shared_ptr<const CostRules> rules)
+                     const Profiles& profiles, std::shared_ptr<const CostRules> rules)
     : model_(std::move(shared_model)),
       cluster_(std::move(shared_cluster)),
-      profile_(std::move(profile)),
+      profiles_(by_type(profiles, *cluster_)),
       rules_(rules ? std::move(rules) : rules_without_software(*cluster_)),
       weights_(model_->layers.size()),
       shares_memory_(cluster_->types.size()) {
   const ModelGraph& model = *model_;
   const Cluster& cluster = *cluster_;
   for (const Device& d : cluster.devices) shares_memory_[d.type] |= d.memory.valid();
-  if (profile_ && rules_->software.prices) rules_ = with_profile(*rules_, profile_, cluster, model.precision);
-  if (profile_)
+  if (!profiles.empty() && rules_->software.prices) rules_ = with_profiles(*rules_, profiles_, model.precision);
+  if (!profiles.empty())
     for (const Layer& layer : model.layers) signatures_.push_back(signature(layer.operations, model.precision));
   for (const LayerId i : model.layers.ids()) alike_.push_back(first_alike(i));
   std::map<std::string, double> tied;
@@ -255,9 +264,7 @@ bool CostTable::reads_data(const Layer& layer) const {
   });
 }
 
-const Profile* CostTable::profile_of(DeviceTypeId device_type) const {
-  return profile_ && cluster_->types[device_type].name == profile_->device ? profile_.get() : nullptr;
-}
+const Profile* CostTable::profile_of(DeviceTypeId device_type) const { return profiles_[device_type].get(); }
 
 Seconds CostTable::operation(DeviceTypeId device_type) const {
   const Profile* profile = profile_of(device_type);

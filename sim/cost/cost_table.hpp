@@ -49,9 +49,9 @@ struct LayerCost {
 /// (cost_rules.hpp), and only then can a stage be divided.
 class CostTable {
  public:
-  /// The profile may be null, and the rules: then they are rules_without_software().
-  CostTable(std::shared_ptr<const ModelGraph>, std::shared_ptr<const Cluster>,
-            std::shared_ptr<const Profile> profile = nullptr, std::shared_ptr<const CostRules> rules = nullptr);
+  /// The rules may be null: then they are rules_without_software().
+  CostTable(std::shared_ptr<const ModelGraph>, std::shared_ptr<const Cluster>, const Profiles& profiles = {},
+            std::shared_ptr<const CostRules> rules = nullptr);
   /// The model, the cluster and the profile have to outlive the table.
   CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
   /// The costs of a run of forwards alone: gradients, recomputation and updates take no time.
@@ -102,7 +102,7 @@ class CostTable {
 
   std::shared_ptr<const ModelGraph> model_;
   std::shared_ptr<const Cluster> cluster_;
-  std::shared_ptr<const Profile> profile_;
+  IdVector<DeviceTypeId, std::shared_ptr<const Profile>> profiles_;  ///< Null where nothing was measured.
   std::shared_ptr<const CostRules> rules_;
   IdVector<LayerId, std::string> signatures_;
   IdVector<LayerId, LayerId> alike_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -76,6 +77,9 @@ struct Profile {
  private:
   std::optional<Seconds> of_updates(double parameters, Seconds MeasuredUpdate::*member) const;
 };
+
+/// Measured costs, one for each type of device that has any.
+using Profiles = std::vector<std::shared_ptr<const Profile>>;
 
 /// The operations of a layer and the width of its numbers as one text: "fp32: linear 64x512 from 512; gelu 64x512".
 /// Empty when they are not known.

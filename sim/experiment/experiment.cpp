@@ -56,16 +56,24 @@ void set_optimizer_bytes(Experiment& e) {
   auto model = std::make_shared<ModelGraph>(*e.model);
   model->precision.optimizer = bytes;
   e.model = std::move(model);
-  if (e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
+  if (e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profiles, e.rules);
 }
 
-/// Puts the times of a profile into a cluster that has none yet.
-std::shared_ptr<const Cluster> profiled(const Profile& profile, const Cluster& cluster, const Value& tree) {
-  auto changed = std::make_shared<Cluster>(cluster);
-  const Value* written = tree.find("profile");  // One that was just measured is not in the scenario.
+/// Where a profile says of which type of device it is; nowhere, of one that was just measured.
+Where where_of_device(const Value& tree, std::size_t number) {
+  const Value* written = tree.find("profile");
+  if (written && written->is_list()) written = number < written->items.size() ? &written->items[number] : nullptr;
   const Value* device = written ? written->find("device") : nullptr;
-  apply(profile, device ? device->where : Where{}, *changed);
-  require_same_parts(profile, tree.at("cluster"));
+  return device ? device->where : Where{};
+}
+
+/// Puts the times of profiles into a cluster that has none yet.
+std::shared_ptr<const Cluster> profiled(const Profiles& profiles, const Cluster& cluster, const Value& tree) {
+  auto changed = std::make_shared<Cluster>(cluster);
+  for (std::size_t n = 0; n < profiles.size(); ++n) {
+    apply(*profiles[n], where_of_device(tree, n), *changed);
+    require_same_parts(*profiles[n], tree.at("cluster"));
+  }
   return changed;
 }
 
@@ -99,7 +107,7 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
   e.run = settings.run;
   e.training = settings.training;
   e.has_training = settings.has_training;
-  e.profile = settings.profile;
+  e.profiles = settings.profiles;
   e.budget = settings.budget;
   e.schedule = read_schedule(tree);
   e.weights = read_weights(tree);
@@ -111,13 +119,13 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
   if (!e.cluster) {
     with_error_context(*tree, "cluster",
                        [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
-    if (e.profile) e.cluster = profiled(*e.profile, *e.cluster, *tree);
+    if (!e.profiles.empty()) e.cluster = profiled(e.profiles, *e.cluster, *tree);
   }
   std::vector<std::string> types;
   for (const DeviceType& type : e.cluster->types) types.push_back(type.name);
   check_prices(e.budget, types);
   if (!e.rules) e.rules = read_cost_rules(*tree, e.cluster);
-  if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
+  if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profiles, e.rules);
   with_error_context(*tree, "plan", [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster); });
   return e;
 }
@@ -178,10 +186,10 @@ Experiment with_order(const Experiment& experiment, const ScheduleSpec& schedule
 
 Experiment with_profile(const Experiment& experiment, Profile profile) {
   Experiment variant = variant_of(experiment);
-  variant.profile = std::make_shared<const Profile>(std::move(profile));
-  variant.cluster = profiled(*variant.profile, *variant.cluster, *variant.source);
+  variant.profiles = {std::make_shared<const Profile>(std::move(profile))};
+  variant.cluster = profiled(variant.profiles, *variant.cluster, *variant.source);
   variant.rules = read_cost_rules(*variant.source, variant.cluster);  // They know the links.
-  variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profile, variant.rules);
+  variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profiles, variant.rules);
   return variant;
 }
 

@@ -47,7 +47,7 @@ struct Experiment {
   std::string title;
   std::shared_ptr<const ModelGraph> model;  ///< With the bytes that the optimizer keeps.
   std::shared_ptr<const Cluster> cluster;
-  std::shared_ptr<const Profile> profile;  ///< Measured costs; null if there are none.
+  Profiles profiles;
   std::shared_ptr<const CostRules> rules;  ///< Never null; `software: none` has rules that price nothing.
   std::shared_ptr<const CostTable> costs;
   PlanSpec plan;

@@ -42,13 +42,20 @@ bool apply_to_memory(const Profile& profile, const Where& where, Cluster& cluste
 }  // namespace
 
 void expand_profile(Value& profile, Problems& problems) {
+  if (profile.is_list()) {
+    for (Value& item : profile.items) {
+      if (item.is_list())
+        problems.add(item.where, "profile", "a list cannot stand here", "write names of profiles, or files",
+                     "wrong-type");
+      else
+        expand_profile(item, problems);
+    }
+    return;
+  }
   if (profile.is_map()) {
     profile = config::check(profile, profile_fields(), "profile", problems);
     return;
   }
-  if (!profile.is_scalar())
-    return problems.add(profile.where, "profile", "a list cannot stand here", "write the name of a profile, or a file",
-                        "wrong-type");
   const std::string file = find_file(FileKind::Profile, profile.text, profile.where.file);
   if (file.empty()) {
     const std::string near = suggest(profile.text, file_names(FileKind::Profile));

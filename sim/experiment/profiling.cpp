@@ -202,14 +202,14 @@ Validated validate_experiment(const Experiment& experiment, const std::string& b
   e.training.evaluate_every = 0;  // Looking at the weights takes time that no simulation knows.
   Profile profile;
   std::optional<CompiledExperiment> profiled_here;  // What the profile was taken of, to take it again.
-  if (!e.profile) {
+  if (e.profiles.empty()) {
     CompiledExperiment c = compile(e);
     const std::string hash = e.scenario_hash;
     e = with_profile(e, take_profile(c, backend, seconds));
     e.scenario_hash = hash;
     profiled_here = std::move(c);
   }
-  profile = *e.profile;
+  profile = *e.profiles.front();
   Validated v{.profile = std::move(profile), .compiled = compile(e), .simulated = {}, .measured = {}, .validation = {}};
   const Stage& stage = v.compiled.plan.stages.front();
   const DeviceTypeId type = v.compiled.cluster().devices[stage.leaders.front()].type;

@@ -226,7 +226,8 @@ const MapSpec& scenario_fields() {
                      .fallback("auto")
                      .doc("Which version of the weights each op uses. auto: the policy that belongs to the schedule."),
                  any("profile").optional().doc("Measured costs that replace computed ones, for devices of the type "
-                                               "that the profile names: a name from models/profiles/, or a file."),
+                                               "that the profile names: a name from models/profiles/, or a file; a "
+                                               "list of them for devices of several types."),
                  map("training", training_fields())
                      .optional()
                      .doc("The training task of real runs. Default: random numbers, which is enough to measure times."),
@@ -313,16 +314,30 @@ std::optional<MessageBuffers> buffers_of(const Value& run) {
   return message_buffers(*each);
 }
 
-std::shared_ptr<const Profile> profile_of(const Value& tree, const Training& training) {
-  const Value* given = tree.find("profile");
-  if (!given) return nullptr;
-  auto profile = std::make_shared<const Profile>(read_profile(*given));
+std::shared_ptr<const Profile> profile_of(const Value& given, const Training& training) {
+  auto profile = std::make_shared<const Profile>(read_profile(given));
   if (const auto kind = to_text(training.optimizer.kind); profile->optimizer != kind)
-    throw InputError({{given->where, "profile",
+    throw InputError({{given.where, "profile",
                        fmt::format("the profile was measured with the optimizer {}, and the training asks for {}",
                                    profile->optimizer, kind),
                        "measure another one, or change training.optimizer", "profile"}});
   return profile;
+}
+
+Profiles profiles_of(const Value& tree, const Training& training) {
+  const Value* given = tree.find("profile");
+  if (!given) return {};
+  if (given->is_map()) return {profile_of(*given, training)};
+  Profiles profiles;
+  for (const Value& item : given->items) {
+    profiles.push_back(profile_of(item, training));
+    const auto same = [&](const auto& other) { return other->device == profiles.back()->device; };
+    if (std::count_if(profiles.begin(), profiles.end(), same) > 1)
+      throw InputError(
+          {{item.where, "profile", fmt::format("two profiles are of devices of the type '{}'", profiles.back()->device),
+            "leave one out", "profile"}});
+  }
+  return profiles;
 }
 
 /// "none", "software" or a size.
@@ -374,7 +389,7 @@ Settings read_settings(const Value& tree) {
     s.training.task = "random";
   s.run.lowering.gradient_slots = s.training.slots;
   s.run.lowering.optimizer_states = s.training.optimizer.state_tensors();
-  s.profile = profile_of(tree, s.training);
+  s.profiles = profiles_of(tree, s.training);
   if (const Value* report = tree.find("report")) s.budget = read_budget(*report);
   return s;
 }

@@ -35,7 +35,7 @@ struct Settings {
   Training training;  ///< Without `training:` in the scenario, a task that fits every model.
   bool has_training = false;
   TrainingBudget budget;
-  std::shared_ptr<const Profile> profile;  ///< Measured costs; null if there are none.
+  Profiles profiles;
 };
 
 /// Reads them from a checked scenario. InputError for choices that contradict each other.

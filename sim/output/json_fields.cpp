@@ -180,14 +180,16 @@ const MapSpec& network_fields() {
   using namespace config;
   static const MapSpec spec{
       .title = "A network that was built for a run.",
-      .fields = {text("kind").doc("namespaces: network namespaces of one machine."),
-                 text("kernel").doc("Release of the kernel."), text("queues").doc("What shares the links."),
-                 number("scale").doc("Rates were divided, and times multiplied by it."),
-                 list("rates", map("rate", rate_fields())).positional().doc("The check of the links before the run."),
-                 pairs("each_iteration_s").doc("Seconds of each iteration, from the first."),
-                 pairs("links_busy_s").doc("Seconds of an iteration in which messages are on a link."),
-                 map("messages_simulated_over_measured", quantile_fields()).doc("Times of messages and collectives."),
-                 map("sleeps_late_s", quantile_fields()).doc("How late sleeps ended that stand for computation.")}};
+      .fields = {
+          text("kind").doc("namespaces: network namespaces of one machine."),
+          text("kernel").doc("Release of the kernel."), text("queues").doc("What shares the links."),
+          text("congestion_control").doc("How TCP chooses its rates, such as cubic; empty: the choice of the system."),
+          number("scale").doc("Rates were divided, and times multiplied by it."),
+          list("rates", map("rate", rate_fields())).positional().doc("The check of the links before the run."),
+          pairs("each_iteration_s").doc("Seconds of each iteration, from the first."),
+          pairs("links_busy_s").doc("Seconds of an iteration in which messages are on a link."),
+          map("messages_simulated_over_measured", quantile_fields()).doc("Times of messages and collectives."),
+          map("sleeps_late_s", quantile_fields()).doc("How late sleeps ended that stand for computation.")}};
   return spec;
 }
 

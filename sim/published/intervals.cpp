@@ -69,7 +69,7 @@ std::optional<PredictionInterval> recorded_interval(const std::vector<std::strin
 
 /// Every layer with work lists its operations, and none has given or measured times.
 bool priced_from_shapes(const Experiment& e) {
-  if (!e.rules || e.profile) return false;
+  if (!e.rules || !e.profiles.empty()) return false;
   const ModelGraph& model = *e.model;
   const bool has_shapes = std::all_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
     return !layer.times && layer.times_on.empty() && (!layer.operations.empty() || layer.forward.value == 0);

@@ -158,7 +158,7 @@ Experiment with_figures(const Experiment& of_run, const MeasuredRun& m, const Ac
     if (is_true(m, "whole_graphs")) a.launch = {};
   }
   e.rules = std::move(rules);
-  e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profile, e.rules);
+  e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profiles, e.rules);
   return e;
 }
 

@@ -2,14 +2,16 @@
 """How far simulations are from runs over real networks, which `stagecraft validate --network namespaces` builds on this machine.
 
     networks.py STAGECRAFT [--repetitions 3] [--seconds 15] [--queue fair] [--networks star,far] [--schedules 1f1b,gpipe]
-                [--set run.transfers=handshake] [--lv08] [--json FILE]
+                [--set run.transfers=handshake] [--lv08] [--json FILE] [--picture FILE]
 
 Each network of scenarios/boxes with each schedule. Printed: the median of the repetitions of the error of the iteration (the
 simulated one over the measured one), the first iteration, the times of messages, and whether the check of the links was
 passed; at the end the quantiles of all. With other work on the machine an error says less, so the load is printed too.
+--json keeps the times of each case, and --picture draws them: each iteration, and each first one, simulated over measured.
 --lv08 adds the error of SimGrid's own model of TCP, LV08 with its default constants, on the same measurements."""
 import argparse
 import json
+import math
 import os
 import pathlib
 import statistics
@@ -52,20 +54,65 @@ def percent(x):
     return f"{100 * x:+.1f} %"
 
 
+def median_of(results, value):
+    return statistics.median(value(r) for r in results)
+
+
+def picture(cases):
+    """An SVG: simulated time over measured time of each case, on logarithmic axes; the grey band is 5 % wide on either side."""
+    times = [t for case in cases.values() for kind in ("iteration_s", "first_s") for t in case[kind]]
+    low, high = math.log10(min(times)) - 0.1, math.log10(max(times)) + 0.1
+    size, margin = 360, 50
+
+    def at(seconds):
+        return (math.log10(seconds) - low) / (high - low) * size
+
+    def point(x, y):
+        return f"{margin + x:.1f},{margin + size - y:.1f}"
+
+    band = math.log10(1.05) / (high - low) * size
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size + 2 * margin} {size + 2 * margin}" font-family="sans-serif" '
+             'font-size="12"><rect width="100%" height="100%" fill="#fff"/>',
+             f'<polygon fill="#e4e7eb" points="{point(0, -band)} {point(size, size - band)} {point(size, size + band)} {point(0, band)}"/>',
+             f'<path d="M{point(0, 0)} L{point(size, size)}" stroke="#8a94a0"/>',
+             f'<rect x="{margin}" y="{margin}" width="{size}" height="{size}" fill="none" stroke="#3b4552"/>']
+    for power in range(-6, 6):
+        for digit in (1, 2, 5):
+            seconds = digit * 10.0**power
+            if low < math.log10(seconds) < high:
+                x, label = at(seconds), f"{seconds:g} s"
+                parts.append(f'<text x="{margin + x:.1f}" y="{margin + size + 16}" text-anchor="middle">{label}</text>'
+                             f'<text x="{margin - 6}" y="{margin + size - x + 4:.1f}" text-anchor="end">{label}</text>')
+    for kind, fill in (("first_s", "#fff"), ("iteration_s", "#3a78bd")):
+        for name, case in cases.items():
+            simulated, measured = case[kind]
+            x, y = point(at(measured), at(simulated)).split(",")
+            parts.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{fill}" stroke="#3a78bd"><title>{name}: simulated {simulated:.4g} s, '
+                         f'measured {measured:.4g} s</title></circle>')
+    parts.append(f'<text x="{margin + size / 2}" y="{margin + size + 38}" text-anchor="middle">measured; empty: the first iteration</text>'
+                 f'<text transform="translate(12 {margin + size / 2}) rotate(-90)" text-anchor="middle">simulated</text>'
+                 f'<text x="{margin}" y="{margin - 14}">{len(cases)} runs over networks of namespaces; grey: 5 %</text></svg>')
+    return "\n".join(parts) + "\n"
+
+
 def row(asked, network, schedule):
-    """The line that is printed, and the error of the iteration if the runs were made."""
+    """The line that is printed, and the times of the case if the runs were made: simulated and measured, medians."""
     results = []
     for _ in range(asked.repetitions):
         result, why = once(asked, network, schedule)
         if result is None:
             return f"{network:<10} {schedule:<8} {why}", None
         results.append(result)
-    error = statistics.median(r["iteration_s"]["error"] for r in results)
-    first = statistics.median(r["network"]["each_iteration_s"][0]["error"] for r in results)
-    messages = [statistics.median(r["network"]["messages_simulated_over_measured"][p] for r in results) for p in ("p10", "p50", "p90")]
-    lv08 = f" {percent(statistics.median(r['lv08_error'] for r in results)):>8}" if asked.lv08 else ""
-    return (f"{network:<10} {schedule:<8} {percent(error):>8}{lv08} {percent(first):>8}   {messages[0]:.2f} {messages[1]:.2f} {messages[2]:.2f}   "
-            f"{sum(is_nominal(r) for r in results)} of {len(results)}   {os.getloadavg()[0]:.1f}"), error
+    iteration = [median_of(results, lambda r: r["iteration_s"][side]) for side in ("simulated", "measured")]
+    first = [median_of(results, lambda r: r["network"]["each_iteration_s"][0][side]) for side in ("simulated", "measured")]
+    error = median_of(results, lambda r: r["iteration_s"]["error"])
+    first_error = median_of(results, lambda r: r["network"]["each_iteration_s"][0]["error"])
+    messages = [median_of(results, lambda r: r["network"]["messages_simulated_over_measured"][p]) for p in ("p10", "p50", "p90")]
+    lv08 = f" {percent(median_of(results, lambda r: r['lv08_error'])):>8}" if asked.lv08 else ""
+    case = {"iteration_s": iteration, "first_s": first, "error": error, "first_error": first_error, "messages": messages,
+            "nominal": sum(is_nominal(r) for r in results), "repetitions": len(results), "load": round(os.getloadavg()[0], 1)}
+    return (f"{network:<10} {schedule:<8} {percent(error):>8}{lv08} {percent(first_error):>8}   {messages[0]:.2f} {messages[1]:.2f} {messages[2]:.2f}   "
+            f"{sum(is_nominal(r) for r in results)} of {len(results)}   {case['load']:.1f}"), case
 
 
 def main():
@@ -78,23 +125,26 @@ def main():
     options.add_argument("--schedules", default=",".join(SCHEDULES))
     options.add_argument("--set", action="append", default=[], help="KEY=VALUE of the scenario; may be given several times")
     options.add_argument("--lv08", action="store_true", help="Also the error of SimGrid's model of TCP")
-    options.add_argument("--json", help="File for the errors")
+    options.add_argument("--json", help="File for the times of each case")
+    options.add_argument("--picture", help="SVG file that shows them")
     asked = options.parse_args()
     print(f"{'network':<10} {'schedule':<8} {'iteration':>8}{'     LV08' if asked.lv08 else ''} {'first':>8}   messages 10 50 90 %   nominal   load", flush=True)
-    errors = {}
+    cases = {}
     for network in asked.networks.split(","):
         for schedule in asked.schedules.split(","):
-            line, error = row(asked, network, schedule)
+            line, case = row(asked, network, schedule)
             print(line, flush=True)
-            if error is not None:
-                errors[f"{network} {schedule}"] = error
-    if not errors:
+            if case is not None:
+                cases[f"{network} {schedule}"] = case
+    if not cases:
         return 1
-    sizes = sorted(abs(e) for e in errors.values())
+    sizes = sorted(abs(case["error"]) for case in cases.values())
     print(f"{len(sizes)} cases: error of the iteration {100 * statistics.median(sizes):.1f} % in the median, "
           f"{100 * sizes[int(0.9 * (len(sizes) - 1))]:.1f} % at 90 %, {100 * sizes[-1]:.1f} % at worst")
     if asked.json:
-        pathlib.Path(asked.json).write_text(json.dumps(errors, indent=1) + "\n")
+        pathlib.Path(asked.json).write_text(json.dumps(cases, indent=1) + "\n")
+    if asked.picture:
+        pathlib.Path(asked.picture).write_text(picture(cases))
     return 0
 
 

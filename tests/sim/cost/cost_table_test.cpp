@@ -129,7 +129,7 @@ TEST_CASE("equal operations cost the same only where the same gradients are need
   const auto alike = [&](int layer, const SoftwareStack& software) {
     rules.software = software;
     const auto shared = [](auto value) { return std::make_shared<const decltype(value)>(std::move(value)); };
-    return CostTable(shared(model), shared(cluster), nullptr, shared(rules)).alike(LayerId{layer});
+    return CostTable(shared(model), shared(cluster), {}, shared(rules)).alike(LayerId{layer});
   };
   CHECK(alike(1, software_stack("plain")) == LayerId{1});
   CHECK(alike(2, software_stack("plain")) == LayerId{2});  // The one before it reads data, which needs no gradient.

@@ -39,7 +39,8 @@ void add_curve(CostRules& r) {
 void add_profile(CostRules& r, CollectiveUse use) {
   auto profile = std::make_shared<Profile>();
   profile->collectives.push_back({CollectiveKind::AllReduce, use, 4, Bytes{4000}, Seconds{3}});
-  r.profile = profile, r.profiled = kType;
+  r.profiles.resize(kType.value + 1);
+  r.profiles[kType] = profile;
 }
 
 Collective sum(Axis axis, double bytes = 4000) {

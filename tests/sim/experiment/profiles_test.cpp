@@ -78,8 +78,8 @@ TEST_CASE("a profile by file or by name decides what ops and links cost") {
   for (const std::string& name : {file, std::string("here")}) {
     CAPTURE(name);
     const Experiment scenario = with(name);
-    REQUIRE(scenario.profile != nullptr);
-    CHECK(to_yaml(*scenario.profile) == to_yaml(by_hand()));
+    REQUIRE(scenario.profiles.size() == 1);
+    CHECK(to_yaml(*scenario.profiles.front()) == to_yaml(by_hand()));
     const CompiledExperiment p = compile(scenario);
     CHECK(p.costs.at(StageId{1}, 0).forward.value == doctest::Approx(3e-3 + 1e-6));
     CHECK(text_of(p.program) != text_of(plain.program));
@@ -103,6 +103,28 @@ TEST_CASE("a resolved scenario contains its profile and does not need the file")
   const Experiment again = load_experiment(elsewhere.write("resolved.yaml", resolved), {});
   CHECK(again.scenario_hash == first.scenario_hash);
   CHECK(text_of(compile(again).program) == program);
+}
+
+TEST_CASE("each type of device has a profile, and links between them stay as they are written") {
+  const Folder folder;
+  Profile slow = by_hand();
+  slow.device = "slow";
+  for (MeasuredLayer& layer : slow.layers) layer.forward = Seconds{30e-3};
+  const std::string files =
+      "[" + folder.write("fast.yaml", to_yaml(by_hand())) + ", " + folder.write("slow.yaml", to_yaml(slow)) + "]";
+  const std::string type = "{peak: 1 TFLOP/s, memory: 8 GiB, memory_bandwidth: 25 GB/s}";
+  const Experiment e = load_experiment(
+      "examples/teacher",
+      {"profile=" + files, "cluster={generator: star, types: {cpu-thread: " + type + ", slow: " + type +
+                               "}, links: {link: {bandwidth: 1 Gbit/s, latency: 1 ms}}, groups: [{name: a, type: "
+                               "cpu-thread, count: 4}, {name: b, type: slow, count: 4}]}"});
+  const LayerId layer{2};
+  const auto forward = [&](int type_number) {
+    return e.costs->at(layer, DeviceTypeId{type_number}, whole_samples(4)).forward.value;
+  };
+  CHECK(forward(0) == doctest::Approx(3e-3));
+  CHECK(forward(1) == doctest::Approx(30e-3));
+  for (const Link& link : e.cluster->links) CHECK(link.latency.value == doctest::Approx(1e-3));
 }
 
 TEST_CASE("a mixed cluster keeps its links, and a profile of a missing type is refused") {
@@ -185,7 +207,9 @@ TEST_CASE("unusable profiles are refused") {
   says("./nowhere.yaml", "profile: there is no profile './nowhere.yaml'");
   says("scenarios/examples/teacher.yaml", "this is a scenario file; a profile file was expected here");
   says("{schema: profile/1, device: cpu-thread}", "profile.layers: this field is missing");
-  says("[a, b]", "profile: a list cannot stand here");
+  says("[a, b]", "profile: there is no profile 'a'");
+  says("[[a], b]", "profile: a list cannot stand here");
+  says("[laptop, laptop]", "two profiles are of devices of the type 'cpu-thread'");
   says(folder.write("bad.yaml", "schema: profile/1\ndevice: 3\nlatency: 2\n"), "latency: no such field");
   Profile other = by_hand();
   other.device = "h100";

@@ -45,16 +45,17 @@ int iterations_within(const Experiment& experiment, const std::string& simulator
 }
 
 /// The network and what it showed, for whoever reads the result later.
-Json network_result(const Arguments& a, const NetworkValidation& v, const std::vector<box::RateReading>& readings) {
+Json network_result(const Arguments& a, const NetworkValidation& v, const box::BuiltNetwork& built) {
   utsname system{};
   uname(&system);
   Json rates = JsonArray();
-  for (const box::RateReading& r : readings)
+  for (const box::RateReading& r : built.readings)
     rates.push_back(
         JsonObject{{"what", r.what}, {"nominal_bytes_per_s", r.nominal}, {"measured_bytes_per_s", r.measured}});
   Json json = JsonObject{{"kind", a.text("network")},
                          {"kernel", system.release},
                          {"queues", a.text("queue") == "fair" ? "htb, a class for each pair of devices" : "tbf"},
+                         {"congestion_control", built.congestion_control},
                          {"scale", a.number("scale")},
                          {"rates", rates}};
   for (JsonMember& member : network_json(v)) json[member.key] = std::move(member.value);
@@ -95,7 +96,7 @@ int validate_network(const Arguments& a) {
   if (a.has("out")) {
     FolderUpdate update(a.text("out"), overwrite_of(a));
     update.add("validation.json", validation_json(compiled.experiment.title, v.validation, simulated.timeline, measured,
-                                                  kTolerance, network_result(a, v, running.opened().readings)) +
+                                                  kTolerance, network_result(a, v, running.opened())) +
                                       "\n");
     update.commit();
     print_error("wrote {}/validation.json\n", a.text("out"));
