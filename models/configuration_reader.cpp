@@ -169,7 +169,7 @@ void ConfigurationReader::read_layer_types() {
   set("full_every", std::to_string(every), types->where);
 }
 
-void ConfigurationReader::read_switched_window() {
+void ConfigurationReader::read_optional_window() {
   if (!flag("use_sliding_window", false)) return;
   if (find("layer_types")) return read_layer_types();
   // Without types of layers, only the layers from `max_window_layers` on have the window.

@@ -45,7 +45,7 @@ class ConfigurationReader {
   void read_layer_types();
   /// Reads a sliding window that `use_sliding_window` enables, in the layers that `layer_types` or `max_window_layers`
   /// select.
-  void read_switched_window();
+  void read_optional_window();
   /// Reads routed and shared experts by DeepSeek's keys.
   void read_deepseek_experts();
   /// Reads the decoder of DeepSeek-V2, on which V3 and Kimi K2 build: latent attention and experts, without biases.

@@ -8,7 +8,7 @@ namespace {
 using enum OperationKind;
 
 /// Writes the operations of one layer one after the other. Each function takes the number of its input and returns the
-/// number of what it wrote; -1 is the input of the layer.
+/// number of what it wrote; -1 is the first input of the layer, -2 its second.
 class LayerWriter {
  public:
   explicit LayerWriter(const DecoderShape& n) : n_(n) {}

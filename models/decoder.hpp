@@ -17,11 +17,13 @@ struct LatentShape {
 /// Experts in place of the dense layers of a Transformer layer.
 struct ExpertsShape {
   int count = 0, active = 0, width = 0;
-  int shared = 0;                  ///< Experts that work on every token.
-  int first_dense = 0, every = 1;  ///< Layers from `first_dense` on have experts, and of these each `every`-th.
-  double capacity = 0;             ///< Rows of an expert over the mean, with padding; 0: no row is dropped or padded.
-  double imbalance = 1;
-  int nodes = 0;
+  int shared = 0;  ///< Experts that work on every token.
+  /// The first `first_dense` layers are dense. Of the others, those have experts whose number, counted from 1, `every`
+  /// divides.
+  int first_dense = 0, every = 1;
+  double capacity = 0;   ///< Rows of an expert over the mean, with padding; 0: no row is dropped or padded.
+  double imbalance = 1;  ///< Rows of the busiest device of an expert group over the mean.
+  int nodes = 0;         ///< The experts of one token are on at most this many nodes; 0: on any number.
 };
 
 enum class PositionKind : std::uint8_t { Learned, Rotary, None };
@@ -37,11 +39,12 @@ struct DecoderShape {
   bool bias = true;                                         ///< Dense layers, experts and routers have one.
   bool attention_bias = true, query_key_value_bias = true;  ///< The output of attention; what makes Q, K and V.
   bool query_key_norm = false, sinks = false;
-  int window = 0, full_every = 0;  ///< Of `full_every` layers the last looks at all tokens; 0: no layer does.
+  int window = 0;      ///< Tokens that a layer looks at; 0: all.
+  int full_every = 0;  ///< The last of each `full_every` layers looks at all tokens; 0: there is no such exception.
   bool flash_attention = false;
   ExpertsShape experts;
   bool has_experts = false;
-  int next_tokens = 0;
+  int next_tokens = 0;  ///< Modules that predict one token further each.
 
   /// A layer of GPT as Radford et al. published it, whose amounts have a closed form.
   bool is_plain_gpt() const;

@@ -15,7 +15,7 @@ constexpr const char* kCardSettings = "mtu 1500";
 constexpr const char* kPacketSettings = "txqueuelen 5000 gso_max_segs 1";
 
 /// A medium carries the acknowledgements too, one for each two packets.
-std::int64_t bits_on_wire(const Network& network, const QueueLoad& queue, Bandwidth rate) {
+std::int64_t bits_on_wire(const Network& network, const SharedQueue& queue, Bandwidth rate) {
   const bool is_medium = network.spaces[queue.space].kind == Space::Kind::Medium;
   return static_cast<std::int64_t>(rate.value * 8 * (kPacketOnWire + (is_medium ? kHeaders / 2 : 0)) / kPacketPayload);
 }
@@ -36,7 +36,7 @@ int queue_limit(const Network& network) { return static_cast<int>(4 * window(net
 /// The classes of a card whose queues are fair: all, acknowledgements, the rest, and one for each pair of devices.
 class FairClasses {
  public:
-  FairClasses(const Network& network, const QueueLoad& queue, Bandwidth rate, const char* verb)
+  FairClasses(const Network& network, const SharedQueue& queue, Bandwidth rate, const char* verb)
       : card_(queue.card), verb_(verb), rate_(bits_on_wire(network, queue, rate)) {
     const auto members = static_cast<std::int64_t>(queue.flows.size() + 1);
     share_ = std::max<std::int64_t>(std::min<std::int64_t>(8000, rate_), rate_ / members);
@@ -61,7 +61,7 @@ class FairClasses {
 
 /// A queue for each pair of devices (classes of HTB, which lend each other their rates), one for what is not from a
 /// device, and one that goes first for packets below 128 bytes: acknowledgements.
-std::string fair_commands(const Network& network, const QueueLoad& queue) {
+std::string fair_commands(const Network& network, const SharedQueue& queue) {
   const std::string& card = queue.card;
   const FairClasses classes(network, queue, queue.rate, "add");
   std::string text = fmt::format("qdisc replace dev {} root handle 1: htb default fff\n", card);
@@ -83,7 +83,7 @@ std::string fair_commands(const Network& network, const QueueLoad& queue) {
   return text;
 }
 
-std::string fifo_commands(const Network& network, const QueueLoad& queue, Bandwidth rate) {
+std::string fifo_commands(const Network& network, const SharedQueue& queue, Bandwidth rate) {
   return fmt::format("qdisc replace dev {} root tbf rate {}bit burst {} limit 4000000\n", queue.card,
                      bits_on_wire(network, queue, rate), kBurst);
 }
@@ -158,7 +158,7 @@ bool has_latency(const Network& network, const Cable& cable) {
   return longest >= kLeastLatency.value;
 }
 
-std::string rate_commands(const Network& network, const QueueLoad& queue, Bandwidth rate) {
+std::string rate_commands(const Network& network, const SharedQueue& queue, Bandwidth rate) {
   if (network.options.queue == Queue::Fifo) return fifo_commands(network, queue, rate);
   const FairClasses classes(network, queue, rate, "change");
   std::string text = classes.whole() + classes.acknowledgements() + classes.rest();
@@ -168,7 +168,7 @@ std::string rate_commands(const Network& network, const QueueLoad& queue, Bandwi
 
 std::string queue_commands(const Network& network, int space) {
   std::string text;
-  for (const QueueLoad& queue : network.queues)
+  for (const SharedQueue& queue : network.queues)
     if (queue.space == space)
       text += network.options.queue == Queue::Fair ? fair_commands(network, queue)
                                                    : fifo_commands(network, queue, queue.rate);

@@ -27,7 +27,7 @@ std::string address_commands(const Network&, int space);
 /// Queues and rates of a space's cards.
 std::string queue_commands(const Network&, int space);
 /// Gives the queue of a card, which exists, another rate.
-std::string rate_commands(const Network&, const QueueLoad&, Bandwidth rate);
+std::string rate_commands(const Network&, const SharedQueue&, Bandwidth rate);
 
 /// Whether a cable has, at some time, a latency that is built.
 bool has_latency(const Network&, const Cable&);

@@ -152,9 +152,9 @@ class LinkChecker {
     for (const Cable& cable : network_.cables)
       if (cable.rate.value > 0)
         for (const int from : {0, 1}) check_cable(cable, from);
-    for (const QueueLoad& queue : network_.queues)
+    for (const SharedQueue& queue : network_.queues)
       if (network_.spaces[queue.space].kind == Space::Kind::Medium) check_medium(queue);
-    for (const QueueLoad& queue : network_.queues)
+    for (const SharedQueue& queue : network_.queues)
       if (queue.flows.size() > 1 && pairs_.size() < kMostPairs) check_pair(queue);
     return std::move(readings_);
   }
@@ -169,7 +169,7 @@ class LinkChecker {
   }
 
   /// One flow of a medium, whose acknowledgements pass it too.
-  void check_medium(const QueueLoad& queue) {
+  void check_medium(const SharedQueue& queue) {
     const auto only = [&](int f) { return network_.routes[f].hops.size() == 1; };
     const auto it = std::find_if(queue.flows.begin(), queue.flows.end(), only);
     if (it == queue.flows.end()) return;
@@ -213,7 +213,7 @@ class LinkChecker {
 
   /// Two flows that get half of the queue's rate each. Where one is slower, as behind a slower link, TCP finds its rate
   /// only after it has filled the queues on its way.
-  std::optional<std::pair<int, int>> two_flows(const QueueLoad& queue) const {
+  std::optional<std::pair<int, int>> two_flows(const SharedQueue& queue) const {
     for (const int f : queue.flows)
       for (const int g : queue.flows) {
         if (f >= g) continue;
@@ -223,7 +223,7 @@ class LinkChecker {
     return {};
   }
 
-  void check_pair(const QueueLoad& queue) {
+  void check_pair(const SharedQueue& queue) {
     const std::optional<std::pair<int, int>> two = two_flows(queue);
     if (!two || !pairs_.insert(*two).second) return;
     const std::string link = network_.cluster.links[queue.link].name;

@@ -177,7 +177,7 @@ class NetworkWriter {
     return it != cable_.end() ? std::pair{it->second, 0} : std::pair{cable_.at({link, b, a}), 1};
   }
 
-  /// `flow` is the number of devices that talk.
+  /// `flow`: the index in `Network::flows` where these two devices talk; none for other pairs.
   void add_route(const RouteEnds& pair, const Route& route, std::optional<int> flow) {
     const std::vector<VertexId> visited = vertices_of(network_.cluster, pair, route);
     for (std::size_t h = 0; h < route.hops.size(); ++h) {
@@ -220,7 +220,7 @@ class NetworkWriter {
                                    to_text(Bandwidth{total}), to_text(Bandwidth{limit})),
                        fmt::format("--scale {:.0f} divides all rates by that number and multiplies all times by it",
                                    std::max(2.0, 1.2 * network_.options.scale * total / limit)));
-    for (const QueueLoad& q : network_.queues)
+    for (const SharedQueue& q : network_.queues)
       if (network_.options.queue == Queue::Fair && q.flows.size() > kMostQueues)
         throw Infeasible("box",
                          fmt::format("link '{}' carries {} pairs of devices, and a card has at most {} fair queues",

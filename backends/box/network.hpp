@@ -13,7 +13,7 @@
 
 namespace stagecraft::box {
 
-/// How a card that has no time for all packets at once chooses the next.
+/// In what order a card sends packets that wait.
 enum class Queue : std::uint8_t {
   Fair,  ///< A queue for each pair of devices, served in turn, and small packets (acknowledgements) first.
   Fifo   ///< One deep queue, as most switches and cards have.
@@ -21,7 +21,7 @@ enum class Queue : std::uint8_t {
 
 struct NetworkOptions {
   Queue queue = Queue::Fair;
-  double scale = 1;  ///< Divides every bandwidth and multiplies every latency.
+  double scale = 1;  ///< Divides every bandwidth and multiplies every latency, and every time of a change.
 };
 
 /// A network namespace: what it has of the network is all that its processes see.
@@ -50,13 +50,13 @@ struct Cable {
 struct Forwarding {
   int space = 0;
   int to = 0;     ///< The device.
-  int from = -1;  ///< Only packets of this device, where routes to one device part; -1: all.
+  int from = -1;  ///< Only packets of this device, where routes to one device diverge; -1: all.
   int cable = 0;
   int end = 0;  ///< The end of the cable in this space.
 };
 
-/// Which flows a card sends, or a medium carries: the pairs of devices that have a queue each.
-struct QueueLoad {
+/// A queue of a card or medium, and the pairs of devices that share it.
+struct SharedQueue {
   int space = 0;
   std::string card;
   Bandwidth rate;
@@ -72,7 +72,7 @@ struct Network {
   std::vector<Forwarding> forwarding;
   std::vector<RouteEnds> flows;  ///< The pairs of devices that talk, each with a queue.
   std::vector<Route> routes;     ///< Their routes, with bandwidths as scaled.
-  std::vector<QueueLoad> queues;
+  std::vector<SharedQueue> queues;
   Cluster cluster;  ///< As scaled.
   NetworkOptions options;
 };

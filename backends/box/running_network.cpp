@@ -82,7 +82,7 @@ class HeldNetwork {
 
   void change(LinkId link, const Condition& condition) {
     const double rate = condition.down || condition.rate <= 0 ? kDownRate : condition.rate;
-    for (const QueueLoad& queue : network_.queues)
+    for (const SharedQueue& queue : network_.queues)
       if (queue.link == link)
         run_in_namespace(file(queue.space), "tc", {"-batch", "-"}, rate_commands(network_, queue, queue.rate * rate));
     for (const auto& [cable, number] : relayed_)

@@ -14,13 +14,15 @@ namespace {
 
 constexpr std::size_t kAlignment = 64, kHugePage = std::size_t{2} << 20;
 
-/// Up to an eighth more than asked for, so that blocks of about one size are shared.
+/// Rounded up to a multiple of 64 bytes, or of about an eighth of the size, so that blocks of about one size are
+/// shared.
 std::size_t rounded(std::size_t bytes) {
   const std::size_t step = std::max(kAlignment, std::bit_floor(bytes) / 8);
   return std::max<std::size_t>((bytes + step - 1) / step, 1) * step;
 }
 
-/// Null when there is none. Large blocks start with a huge page.
+/// Null when the system has no memory left. Large blocks begin at a multiple of 2 MiB, so that the system can use huge
+/// pages.
 void* from_system(std::size_t size) {
   const std::size_t alignment = size > 2 * kHugePage ? kHugePage : kAlignment;
   void* const block = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);

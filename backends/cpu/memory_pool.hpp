@@ -11,7 +11,7 @@
 namespace stagecraft::cpu {
 
 /// Blocks at multiples of 64 bytes. What was released is handed out again for the same size, so that a training loop
-/// touches no new memory after its first round. Everything goes back to the system with the pool. For any thread.
+/// touches no new memory after its first iteration. Everything goes back to the system with the pool. For any thread.
 class MemoryPool {
  public:
   void* allocate(std::size_t bytes);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "backends/cuda/driver.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 
 namespace stagecraft::cuda {
 
@@ -17,7 +17,7 @@ class Graph {
     check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
     cudaGraph_t graph = nullptr;
     try {
-      const Metered not_at_all(nullptr);  // Captured work is in no queue.
+      const LimitedLaunches not_at_all(nullptr);  // Captured work is in no queue.
       std::forward<Work>(work)();
     } catch (...) {
       if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph) cudaGraphDestroy(graph);

@@ -103,7 +103,7 @@ void CooperativeThreads::give_way() {
 }
 
 void CooperativeThreads::loop(Member& member) {
-  const Metered metered(&meter_);
+  const LimitedLaunches limited(&launch_limit_);
   current_ = &member;
   {
     std::unique_lock lock(mutex_);

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 
 namespace stagecraft::cuda {
 
@@ -17,8 +17,8 @@ namespace stagecraft::cuda {
 /// time, or the thread that made them; pause() yields, and resume() goes on with one that was released.
 class CooperativeThreads {
  public:
-  /// `meter` counts the work that the threads enqueue.
-  explicit CooperativeThreads(LaunchMeter& meter) : meter_(meter) {}
+  /// `limit` counts the work that the threads enqueue.
+  explicit CooperativeThreads(LaunchLimit& limit) : launch_limit_(limit) {}
   CooperativeThreads(const CooperativeThreads&) = delete;
   CooperativeThreads& operator=(const CooperativeThreads&) = delete;
   /// Unwinds what pauses.
@@ -54,7 +54,7 @@ class CooperativeThreads {
 
   static thread_local Member* current_;  ///< The member whose thread it is.
 
-  LaunchMeter& meter_;
+  LaunchLimit& launch_limit_;
   std::mutex mutex_;
   std::condition_variable back_;
   bool is_back_ = true;  ///< The turn is with the thread that calls run().

@@ -16,7 +16,7 @@ Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vecto
       devices_(devices),
       messages_(messages),
       ranks_(ranks),
-      threads_(runtime.meter()),
+      threads_(runtime.launch_limit()),
       options_(std::move(options)),
       ended_(program.size()) {
   open_queues();

@@ -54,7 +54,7 @@ class Enqueuer {
   /// To be called again and again where the host waits.
   void give_way() { threads_.give_way(); }
   double waited() const {
-    return waited_ + runtime_.meter().waited();
+    return waited_ + runtime_.launch_limit().waited();
   }  ///< Seconds spent waiting until queues were short enough.
 
  private:

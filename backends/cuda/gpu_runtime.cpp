@@ -1,3 +1,6 @@
+// The streams and memories of the virtual devices of a run. Work is enqueued, or recorded while a CommandRecorder is
+// set.
+
 #include "backends/cuda/gpu_runtime.hpp"
 
 #include <fmt/core.h>
@@ -9,9 +12,11 @@
 namespace stagecraft::cuda {
 namespace {
 
+/// Arenas grow by this many bytes.
 constexpr std::size_t kStep = std::size_t{4} << 20;
 constexpr int kNan = 0xff;  // All bits set are a NaN.
 
+/// The kernels of a virtual device: each call goes to the stream that the device works on now.
 class QueueKernels final : public real::Kernels {
  public:
   QueueKernels(GpuRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
@@ -144,7 +149,7 @@ int GpuRuntime::new_queue(int device, bool for_messages) {
   device_of_.push_back(device);
   kernels_.emplace_back();
   const int queue = queues_.add(devices_.new_stream(device, for_messages), devices_.gpu(device));
-  meter_.share_queues(queues_.size());
+  launch_limit_.share_queues(queues_.size());
   return queue;
 }
 
@@ -237,11 +242,11 @@ void GpuRuntime::finish(int queue) {
 
 void GpuRuntime::finish() {
   for (int q = 0; q < queues_.size(); ++q) finish(q);
-  meter_.forget();
+  launch_limit_.forget();
   forget();
 }
 
-bool GpuRuntime::ended(double seconds) noexcept try {
+bool GpuRuntime::finishes_within(double seconds) noexcept try {
   wait_by(at_most(seconds));
   finish();
   return true;

@@ -6,7 +6,7 @@
 
 #include "backends/cuda/arena.hpp"
 #include "backends/cuda/driver.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "backends/cuda/virtual_devices.hpp"
 #include "backends/real/kernels.hpp"
 
@@ -15,7 +15,8 @@ namespace stagecraft::cuda {
 /// Makes the arithmetic of one stream; `width` is the bytes of a number.
 using KernelMaker = std::function<std::unique_ptr<real::Kernels>(cudaStream_t, int multiprocessors, std::size_t width)>;
 
-/// The streams and memories of all virtual devices of a run, and which stream each device works on at the moment.
+/// The streams and memories of all virtual devices of a run, and which stream each device works on at the moment. A
+/// queue is the number of a stream.
 class GpuRuntime {
  public:
   /// `gpus`: as VirtualDevices have it.
@@ -53,19 +54,20 @@ class GpuRuntime {
   void hold(int queue, const void* inside);
   /// Sets how everything below waits; by default at most five minutes.
   void wait_by(WaitPolicy policy) {
-    meter_.wait_by(policy);
+    launch_limit_.wait_by(policy);
     wait_policy_ = std::move(policy);
   }
-  /// Counts the work of all queues while a Metered makes it the meter of the thread.
-  LaunchMeter& meter() { return meter_; }
-  const LaunchMeter& meter() const { return meter_; }
+  /// Limits the work of all queues while a LimitedLaunches makes it the limit of the thread.
+  LaunchLimit& launch_limit() { return launch_limit_; }
+  const LaunchLimit& launch_limit() const { return launch_limit_; }
   /// Copies from the memory of one device to another one's on this queue, also where neither reaches the other.
   void copy_between(int queue, int from, int to, const void* data, void* target, std::size_t bytes);
   void finish(int queue);
   void finish();  ///< All queues.
-  /// Whether all queues are empty within `seconds`: only then can anything be given back.
-  bool ended(double seconds) noexcept;
-  /// Declares everything enqueued so far as over for all that comes.
+  /// Whether all queues are empty within `seconds`: only then can anything be given back. Later waits have this limit,
+  /// too.
+  bool finishes_within(double seconds) noexcept;
+  /// From now on nothing waits for what was enqueued so far.
   void forget();
   /// The layout of all memory, as Arena has it.
   std::vector<std::uint64_t> layout() const;
@@ -91,7 +93,7 @@ class GpuRuntime {
   std::vector<void*> blocks_;
   std::vector<int> used_;
   WaitPolicy wait_policy_ = at_most(300);
-  LaunchMeter meter_;
+  LaunchLimit launch_limit_;
   int most_steps_ = 0;
 };
 

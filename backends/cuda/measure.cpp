@@ -297,7 +297,7 @@ Profile measure(const ProfileRequest& request, const KernelMaker& maker, const C
   Profile profile;
   profile.threads = request.threads;
   auto runtime = std::make_unique<GpuRuntime>(request.threads, maker, real::width_of(request.workload), false);
-  const Metered metered(&runtime->meter());
+  const LimitedLaunches limited(&runtime->launch_limit());
   try {
     require_one_divided(runtime->devices());
     if (runtime->devices().count() > 1 && runtime->devices().partitioning() != GpuPartitioning::Gpus)
@@ -315,7 +315,7 @@ Profile measure(const ProfileRequest& request, const KernelMaker& maker, const C
     real::measure_parameter_collectives(request, kernels_of, timer, profile);
     if (request.gpu.sums == GpuSums::Collective) std::erase_if(profile.collectives, is_sum_of_gradients);
     put_updates(request, *queue_kernels(*runtime, 0), device_seconds_of(*runtime), profile);
-    profile.operation = real::measure_operation([&](const Program& program) { return run(program, maker, {}); });
+    profile.operation = real::measure_op_overhead([&](const Program& program) { return run(program, maker, {}); });
     measure_messages(*runtime, request.gpu, copy_kernel, profile);
   } catch (const BackendError&) {  // As in a run: nothing is given back by a device that is stuck.
     static_cast<void>(runtime.release());

@@ -16,7 +16,7 @@ namespace {
 /// Devices that meet inside of their work, each on a host thread.
 class Members {
  public:
-  explicit Members(GpuRuntime& runtime) : runtime_(runtime), threads_(runtime.meter()) {}
+  explicit Members(GpuRuntime& runtime) : runtime_(runtime), threads_(runtime.launch_limit()) {}
 
   real::GroupMember member(const std::vector<int>& devices, int device) {
     if (devices.size() < 2) return {};

@@ -5,7 +5,7 @@
 
 #include <fmt/core.h>
 
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "backends/cuda/libraries.hpp"
 
 namespace stagecraft::cuda {

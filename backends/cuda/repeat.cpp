@@ -36,7 +36,7 @@ void Repeater::run(real::Session& session, InstructionEvents& events, std::size_
     const Iteration& iteration = iterations_[k];
     enqueuer_.keep_up(0);
     const double waited = enqueuer_.waited() + waited_, begin = real::steady_seconds();
-    const std::int64_t calls_before = runtime_.meter().calls();
+    const std::int64_t calls_before = runtime_.launch_limit().calls();
     const int graphs_before = stats_.instantiated;
     session.begin_iteration(iteration.body);
     bool launched = false;
@@ -49,7 +49,7 @@ void Repeater::run(real::Session& session, InstructionEvents& events, std::size_
     enqueuer_.barrier(true);
     enqueuer_.read_finished();
     const double seconds = real::steady_seconds() - begin - (enqueuer_.waited() + waited_ - waited);
-    stats_.calls = std::max(stats_.calls, static_cast<double>(runtime_.meter().calls() - calls_before));
+    stats_.calls = std::max(stats_.calls, static_cast<double>(runtime_.launch_limit().calls() - calls_before));
     if (stats_.instantiated == graphs_before) (launched ? stats_.by_graph : stats_.by_calls).push_back(seconds);
   }
 }
@@ -194,9 +194,9 @@ Enqueued play_by_calls(const Stage& s, bool warm_up) {
   double seconds = 0, calls = 0;
   s.play([&] {
     const double begin = real::steady_seconds(), waited = s.enqueuer.waited();
-    const std::int64_t calls_before = s.runtime.meter().calls();
+    const std::int64_t calls_before = s.runtime.launch_limit().calls();
     s.enqueuer.run(s.session, s.events, s.program.size());
-    calls = static_cast<double>(s.runtime.meter().calls() - calls_before) / s.program.iterations;
+    calls = static_cast<double>(s.runtime.launch_limit().calls() - calls_before) / s.program.iterations;
     seconds = real::steady_seconds() - begin - (s.enqueuer.waited() - waited);
   });
   Enqueued result;

@@ -15,7 +15,7 @@
 namespace stagecraft::cuda {
 namespace {
 
-constexpr std::size_t kMostAhead = 64;  // Instructions in a queue; the meter limits their launches.
+constexpr std::size_t kMostAhead = 64;  // Instructions in a queue; LaunchLimit limits their launches.
 
 constexpr std::int64_t kMostCounted = 1 << 20;  // Updates: floats count them one by one, and each has 16 bytes at most.
 
@@ -238,7 +238,7 @@ Timeline run(const Program& program, const KernelMaker& maker, const Options& op
   const real::DevicePlacement placement(program, world());
   const ProcessShare part = share_of(program, placement);
   std::unique_ptr<RunState> state = held_for(program, maker, options, placement, part);
-  const Metered metered(&state->runtime->meter());
+  const LimitedLaunches limited(&state->runtime->launch_limit());
   try {
     return Runner(program, options, placement, part, *state).run();
   } catch (const BackendError&) {
@@ -249,7 +249,7 @@ Timeline run(const Program& program, const KernelMaker& maker, const Options& op
     throw;
   } catch (...) {
     if (state->ranks) state->ranks->abort();  // Others may be waited for on the GPUs.
-    if (!state->runtime->ended(options.timeout)) leave_behind(state);
+    if (!state->runtime->finishes_within(options.timeout)) leave_behind(state);
     throw;
   }
 }

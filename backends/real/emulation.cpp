@@ -1,3 +1,5 @@
+// Emulated runs: ops sleep for their predicted time, and messages are copied as real bytes.
+
 #include "backends/real/emulation.hpp"
 
 #include <sys/prctl.h>
@@ -65,7 +67,7 @@ void Emulation::compute(InstructionId id) {
   if (p_.at(id).duration.value > 0) late_[id] = std::max(steady_seconds() - due_[id], 0.0);
 }
 
-/// On the steady clock, and not longer than the run: an op may be due to take hours.
+/// Sleeps until this moment of the steady clock, or until interrupt(): an op may be due to take hours.
 void Emulation::sleep_until(double seconds) {
   // Threads are woken up to 50 us late unless they ask for better.
   thread_local const bool punctual = prctl(PR_SET_TIMERSLACK, 1UL) == 0;
@@ -100,6 +102,7 @@ std::size_t Emulation::share_bytes(InstructionId member) {
 
 void Emulation::pack_share(InstructionId member, void* into) { std::memcpy(into, from_.data(), share_bytes(member)); }
 
+/// Copies each part, which costs about what adding it would.
 void Emulation::add_up(int, std::span<const void* const> parts, std::size_t bytes, void* sum) {
   for (const void* part : parts) std::memcpy(sum, part, bytes);
 }

@@ -58,7 +58,7 @@ class Emulation : public Actions, public RemoteBuffers {
   const Times* times_ = nullptr;
   IdVector<InstructionId, double> due_, late_;  ///< Ends of ops on the steady clock, and what they were late by.
   std::vector<char> from_;
-  mutable std::atomic<char> sink_{0};
+  mutable std::atomic<char> sink_{0};  ///< Keeps the compiler from leaving out the copies.
   std::mutex mutex_;
   std::condition_variable interruption_;
   bool interrupted_ = false;

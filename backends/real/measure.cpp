@@ -117,7 +117,7 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
   HostMemberTimer timer(request);
   measure_parameter_collectives(request, factory, timer, profile);
   measure_updates(request, factory, profile);
-  profile.operation = measure_operation([&](const Program& program) { return execute(program, factory, {}); });
+  profile.operation = measure_op_overhead([&](const Program& program) { return execute(program, factory, {}); });
   const MessageFigures messages = measure_messages(wait_for_message(request, profile));
   profile.latency = messages.latency;
   profile.bandwidth = messages.bandwidth;
@@ -180,7 +180,7 @@ Program smallest_program() {
 
 }  // namespace
 
-Seconds measure_operation(const std::function<Timeline(const Program&)>& run) {
+Seconds measure_op_overhead(const std::function<Timeline(const Program&)>& run) {
   const Program program = smallest_program();
   const Timeline t = run(program);
   std::vector<double> times;

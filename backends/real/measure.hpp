@@ -9,13 +9,14 @@
 
 namespace stagecraft::real {
 
-/// Measures every kind of layer of a model, updates of several sizes and messages: the model runs whole, forward and
-/// backward, on `threads` threads at once, each with its own copy; medians of the runs after the first ones.
+/// Measures every kind of layer of a model, updates of several sizes, messages, collectives of layers, gradients and
+/// weights, and what each op adds. The model runs whole, forward and backward, on `threads` threads at once, each with
+/// its own copy; results are medians of the runs after the first ones.
 Profile measure(const ProfileRequest&, const KernelFactory&);
 
 /// What the interpreter adds to the computing itself.
 struct MessageFigures {
-  Seconds operation;    ///< From the end of an op to the start of the next on the same device.
+  Seconds op_gap;       ///< From the end of an op to the start of the next on the same device.
   Seconds latency;      ///< From the end of an op to the start of one on another device that waits for its message.
   Bandwidth bandwidth;  ///< Measured with a long message.
 };
@@ -27,6 +28,6 @@ inline constexpr double kShortWait = 2e-4;  ///< Seconds, twenty times as long a
 MessageFigures measure_messages(double wait = kShortWait);
 
 /// What an op of a stage takes in addition to its layers: the median op of a model whose layers take almost no time.
-Seconds measure_operation(const std::function<Timeline(const Program&)>& run);
+Seconds measure_op_overhead(const std::function<Timeline(const Program&)>& run);
 
 }  // namespace stagecraft::real

@@ -1,9 +1,10 @@
-// GPT, BERT and ViT from their published shapes. Amounts of one layer (s tokens, width h, feed-forward f, a heads):
+// GPT, BERT and ViT from closed forms; other decoders (Llama, DeepSeek) from their operations. Amounts of one layer (s
+// tokens, width h, feed-forward f, a heads):
 //   parameters 4h^2 + 2hf + 9h + f       flops 8sh^2 + 4s^2h + 4shf (Narayanan et al., SC 2021, appendix, for f = 4h)
 //   kept for backward: nine tensors of sh (input, its norm, Q, K, V, context, projection, residual sum, its norm), two
 //   of sf around the activation, and the probabilities as^2 (after Korthikanti et al., MLSys 2023, without dropout
 //   masks); with dropout also what it left of them and a mask of a byte each. Where t GPUs are one device, input, both
-//   norms, projection and residual sum lie on each of them, but for sequence parallelism
+//   norms, projection and residual sum lie on each of them, unless sequence parallelism divides them
 
 #include <fmt/core.h>
 

@@ -8,7 +8,7 @@ void read_qwen2(ConfigurationReader& r) {
   r.read_grouped_heads();
   r.set("bias", "false");
   r.set("query_key_value_bias", "true");
-  r.read_switched_window();
+  r.read_optional_window();
 }
 
 }  // namespace

@@ -9,7 +9,7 @@ void read_qwen3(ConfigurationReader& r) {
   r.set("bias", "false");
   r.set("attention_bias", r.flag("attention_bias", false) ? "true" : "false");
   r.set("query_key_norm", "true");
-  r.read_switched_window();
+  r.read_optional_window();
 }
 
 }  // namespace

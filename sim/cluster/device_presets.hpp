@@ -9,14 +9,16 @@
 
 namespace stagecraft {
 
-/// The device types that a cluster can name: those with a file in topologies/devices.
+/// A preset is a device type with a file in topologies/devices; an Accelerator is what the file says. These are the
+/// names of all presets.
 std::vector<std::string> device_preset_names();
 /// Reads the file of one. Nothing where there is none; InputError where the file is wrong.
 std::optional<Accelerator> find_device_preset(const std::string& name);
-/// Reads the file that an option or a row means by a name or path. InputError also where it has no figures of kernels.
+/// Reads the file that an option or a row means by a name or path. InputError also where its file has no numbers for
+/// kernels.
 Accelerator accelerator_named(const std::string& name);
 
-/// The figures for clusters, and for costs without a software stack.
+/// What a cluster has of it.
 DeviceType device_type_of(const Accelerator&);
 
 /// Multiprocessors of each of `parts` equal parts of a GPU with `total`, which are given away in groups.

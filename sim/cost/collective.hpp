@@ -50,11 +50,11 @@ using Collectives = std::vector<Collective>;
 /// Appends `more`. Collectives that equal one in the list become rounds of it, unless they keep their order.
 void append(Collectives& list, const Collectives& more, bool in_order);
 
-/// All rounds one after another, hidden or not.
+/// All rounds one after another, hidden or not. Collectives that start together count once.
 Seconds cost_of(const Collectives&);
 /// The part of all rounds that an op waits for.
 Seconds exposed_of(const Collectives&);
-/// What an op waits for the exchanges of experts in this list, if it runs by itself.
+/// How long an op that runs alone waits for the exchanges of experts in this list.
 Seconds exposed_exchanges(const Collectives&);
 
 /// Something for each pass of a layer or a stage. `backward` is both gradients in one pass, `recompute` what its

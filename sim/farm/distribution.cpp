@@ -1,4 +1,6 @@
-// What the first process does: it gives jobs to itself and others, and takes their ends.
+// What the first process does: it gives jobs to itself and others, and collects how each ended. Part of JobFarm
+// (job_farm.hpp).
+
 #include <algorithm>
 #include <utility>
 
@@ -12,7 +14,7 @@ namespace {
 
 constexpr double kQueued = 0.1;   // Seconds of work that a process has queued, so that it never waits for a message.
 constexpr int kMostQueued = 100;  // Jobs in that queue, for each worker.
-constexpr int kMostLosses = 2;    // Processes that may be lost at a job.
+constexpr int kMostLosses = 2;    // A job at which this many processes were lost counts as crashed.
 
 }  // namespace
 
@@ -89,7 +91,8 @@ std::optional<int> JobFarm::next_job_for(int rank) {
   return job;
 }
 
-/// The workers of a process are at its first jobs, and the others wait for them.
+/// A job that is queued in another process and that no worker has begun, for a process with nothing to do. The workers
+/// of a process are at its first jobs.
 std::optional<int> JobFarm::queued_elsewhere(int rank) const {
   const Process& idle = processes_[rank];
   if (!is_shared() || idle.lost || idle.workers == 0 || !idle.given.empty()) return {};
@@ -162,7 +165,7 @@ void JobFarm::take_back(int rank) {
   std::erase_if(given, has_end);
   if (options_.forks)
     for (const int job : lost_too_often(losses_, given, p.workers))
-      finish(rank, {.job = job, .how = JobEnd::How::Crashed, .text = "twice the workers that were at it were lost"});
+      finish(rank, {.job = job, .how = JobEnd::How::Crashed, .text = "two workers were lost while they ran it"});
   std::erase_if(given, has_end);
   waiting_.insert(waiting_.begin(), given.begin(), given.end());
 }

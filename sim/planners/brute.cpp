@@ -1,4 +1,4 @@
-// The planner `brute`: every division of the layers into stages and replicas, which checks `pipedream`.
+// Tries every division of the layers into stages and replicas; a check of `pipedream`.
 
 #include "sim/planners/chain_partition/brute.hpp"
 #include "sim/planners/chain_partition/planning.hpp"
@@ -14,13 +14,13 @@ const config::MapSpec kBruteFields{"Every division into stages and replicas, by 
 Planned plan_brute(const PlannerInput& input) {
   const std::vector<DeviceId> devices = chain_partition::devices_of(input);
   const chain_partition::Types types = chain_partition::types_of(input.cluster, devices);
-  const chain_partition::WorkInUnit work = chain_partition::workload_of(input, types);
+  const chain_partition::WorkInUnit in_unit = chain_partition::workload_of(input, types);
   chain_partition::PipeDreamOptions options = chain_partition::pipedream_rules(input);
   options.levels = {
-      {static_cast<int>(devices.size()), work.unit.rate(chain_partition::flat_bandwidth(input, devices))}};
-  const auto pipeline = chain_partition::search_all(work.work, options, kMostDivisions);
-  if (!pipeline) chain_partition::refuse(input, work.work.work.front(), devices.size());
-  Planned result = chain_partition::planned(input, work, *pipeline, devices);
+      {static_cast<int>(devices.size()), in_unit.unit.rate(chain_partition::flat_bandwidth(input, devices))}};
+  const auto pipeline = chain_partition::search_all(in_unit.mixed, options, kMostDivisions);
+  if (!pipeline) chain_partition::refuse(input, in_unit.mixed.by_type.front(), devices.size());
+  Planned result = chain_partition::planned(input, in_unit, *pipeline, devices);
   result.model_limit = result.predicted;
   result.limit_reason = "every division was looked at";
   return result;

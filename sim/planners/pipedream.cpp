@@ -116,9 +116,9 @@ std::optional<chain_partition::FoundPipeline> search_mixed(const PlannerInput& i
       within = group;
     }
   }
-  work.work.type_of.clear();
-  for (std::size_t d = 0; d < devices.size(); d += inside) work.work.type_of.push_back(types.type_of[d]);
-  return chain_partition::search_pipedream(work.work, options, inner);
+  work.mixed.type_of.clear();
+  for (std::size_t d = 0; d < devices.size(); d += inside) work.mixed.type_of.push_back(types.type_of[d]);
+  return chain_partition::search_pipedream(work.mixed, options, inner);
 }
 
 /// The levels to search. Numbers of replicas that divide the micro-batches often do not fill servers, so all devices
@@ -145,7 +145,7 @@ std::optional<chain_partition::FoundPipeline> search_levels(const PlannerInput& 
   for (const std::vector<int>& machines : tries) {
     options.levels = levels_of(input, devices, machines, work.unit);
     auto pipeline = types.mixed() ? search_mixed(input, devices, types, work, options)
-                                  : chain_partition::search_pipedream(work.work.work.front(), options);
+                                  : chain_partition::search_pipedream(work.mixed.by_type.front(), options);
     if (!pipeline) continue;
     states += pipeline->states;
     exhaustive = exhaustive && pipeline->exhaustive;
@@ -176,7 +176,7 @@ Planned plan_pipedream(const PlannerInput& input) {
     options.fewer = true;
     pipeline = search_levels(input, devices, types, work, tries, options);
   }
-  if (!pipeline) chain_partition::refuse(input, work.work.work.front(), devices.size());
+  if (!pipeline) chain_partition::refuse(input, work.mixed.by_type.front(), devices.size());
   Planned result = chain_partition::planned(input, work, *pipeline, devices);
   result.model_limit = result.predicted;
   result.limit_reason = reason_for_limit(tries, types);

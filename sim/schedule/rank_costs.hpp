@@ -19,7 +19,7 @@ struct RankCosts {
   double hop = 0;  ///< The longest that a message takes between two stages: latency and bytes; 0 without a cluster.
 };
 
-/// Memory is the stash, or one everywhere when the plan has none.
+/// Memory is the stash as a share of the largest stash, or one everywhere when the plan has none.
 RankCosts rank_costs(const ScheduleInput&);
 
 /// The option `memory` of schedules that are found from the costs.

@@ -15,7 +15,7 @@ using namespace stagecraft;
 
 namespace {
 
-void check(const pipeedge::Profiles& profiles, const pipeedge::Request& request) {
+void check(const pipeedge::SchedulerInput& profiles, const pipeedge::Request& request) {
   const auto layers = static_cast<std::size_t>(profiles.layers());
   if (layers == 0 || profiles.weights.size() != layers || profiles.types.empty()) std::abort();
   std::set<std::string> hosts;

@@ -18,7 +18,7 @@ namespace stagecraft {
 namespace {
 
 using pipeedge::HostType;
-using pipeedge::Profiles;
+using pipeedge::SchedulerInput;
 
 std::string quoted(const std::string& name) {
   config::Value value = config::Value::scalar(name, {});
@@ -28,7 +28,7 @@ std::string quoted(const std::string& name) {
 
 std::string layer_name(int layer) { return fmt::format("layer{}", layer + 1); }
 
-std::string model_yaml(const Profiles& p) {
+std::string model_yaml(const SchedulerInput& p) {
   std::string text = fmt::format(
       "# `parameters` stand for all memory that PipeEdge counts for a layer: its mem_MB, 4 bytes each.\n"
       "schema: model/1\ntitle: {}\nname: {}\nbuilder: measured\nlayers:\n",
@@ -48,7 +48,7 @@ std::string model_yaml(const Profiles& p) {
 }
 
 /// "switch", or more of it where a host is called that.
-std::string switch_name(const Profiles& p) {
+std::string switch_name(const SchedulerInput& p) {
   std::set<std::string> hosts;
   for (const HostType& type : p.types) hosts.insert(type.hosts.begin(), type.hosts.end());
   std::string name = "switch";
@@ -56,7 +56,7 @@ std::string switch_name(const Profiles& p) {
   return name;
 }
 
-std::string cluster_yaml(const Profiles& p, bool medium) {
+std::string cluster_yaml(const SchedulerInput& p, bool medium) {
   std::string devices, types, links, host_list;
   std::set<std::string> written;
   const std::string hub = quoted(switch_name(p));
@@ -81,7 +81,7 @@ std::string cluster_yaml(const Profiles& p, bool medium) {
       types, devices, medium ? "" : fmt::format("switches: [{}]\n", hub), links.empty() ? "" : "links:\n" + links);
 }
 
-std::string scenario_yaml(const Profiles& p, const edgepipe::ChainProblem& problem, bool medium) {
+std::string scenario_yaml(const SchedulerInput& p, const edgepipe::ChainProblem& problem, bool medium) {
   std::string data;
   for (const HostType& type : p.types)
     if (type.has_data) data = fmt::format("  data_device: {}\n", quoted(type.hosts.front()));
@@ -94,7 +94,7 @@ std::string scenario_yaml(const Profiles& p, const edgepipe::ChainProblem& probl
 }
 
 /// Drops hosts without a link: in a cluster every device reaches every other, so such a host runs all layers or none.
-Profiles connected(Profiles p, const edgepipe::Chain& plan) {
+SchedulerInput connected(SchedulerInput p, const edgepipe::Chain& plan) {
   const HostType first = p.types[plan.front().machines];
   std::erase_if(p.types, [](const HostType& type) { return type.bandwidth == 0; });
   if (first.bandwidth > 0) return p;
@@ -105,8 +105,8 @@ Profiles connected(Profiles p, const edgepipe::Chain& plan) {
 
 void warn(const std::string& warning) { print_error("{}\n", warning); }
 
-void warn_of_lost(const Profiles& complete, const Profiles& usable) {
-  const auto hosts = [](const Profiles& p) {
+void warn_of_lost(const SchedulerInput& complete, const SchedulerInput& usable) {
+  const auto hosts = [](const SchedulerInput& p) {
     std::size_t count = 0;
     for (const HostType& type : p.types) count += type.hosts.size();
     return count;
@@ -116,7 +116,7 @@ void warn_of_lost(const Profiles& complete, const Profiles& usable) {
                      lost == 1 ? " is" : "s are"));
 }
 
-void require_one_bandwidth(const Profiles& p) {
+void require_one_bandwidth(const SchedulerInput& p) {
   std::size_t hosts = 0;
   for (const HostType& type : p.types) {
     hosts += type.hosts.size();
@@ -151,7 +151,7 @@ int import_pipeedge(const Arguments& a) {
     throw InputError("PipeEdge's models, device types and devices, --model NAME and --out FOLDER are needed",
                      "stagecraft import pipeedge models.yml device_types.yml devices.yml --model NAME --out FOLDER");
   const bool medium = word_of(a, "medium", "switch", "shared");
-  const Profiles profiles =
+  const SchedulerInput profiles =
       pipeedge::read({files[0], files[1], files[2]}, {.model = a.text("model"),
                                                       .batch = a.has("batch") ? a.count("batch", 1, 1000000) : 8,
                                                       .dtype = a.has("dtype") ? a.text("dtype") : "torch.float32",
@@ -169,7 +169,7 @@ int import_pipeedge(const Arguments& a) {
     for (int l = 0; l < profiles.layers(); ++l) names.push_back(layer_name(l));
     throw Infeasible(edgepipe::why_none(problem, names));
   }
-  const Profiles hosts = connected(profiles, result->chain);
+  const SchedulerInput hosts = connected(profiles, result->chain);
   warn_of_lost(profiles, hosts);
   const std::string folder = a.text("out");
   make_folder(a, {"model.yaml", "cluster.yaml", "scenario.yaml", "schedule.yml"});

@@ -39,8 +39,8 @@ const config::MapSpec kEdgeLanFields{
     "Groups of devices on one shared half-duplex medium.",
     {config::list("groups", config::map("group", edge_lan_group_fields()))
          .counted_by("count")
-         .doc("The devices, in the order of the cluster. A number is the number of devices in all; it keeps the "
-              "proportions of the groups that it replaces."),
+         .doc("The devices, in the order of the cluster. A number in place of the list: this many devices in "
+              "all, in the proportions of the groups that it replaces."),
      config::map("medium", medium_fields()).doc("The radio channel or the hub."), types_field()}};
 
 Cluster build_edge_lan(const config::Value& map) {

@@ -22,15 +22,15 @@ const config::MapSpec kStarFields{
     "Groups of devices around one switch, one link each.",
     {config::list("groups", config::map("group", star_group_fields()))
          .counted_by("count")
-         .doc("The devices, in the order of the cluster. A number is the number of devices in all; it keeps the "
-              "proportions of the groups that it replaces."),
+         .doc("The devices, in the order of the cluster. A number in place of the list: this many devices in "
+              "all, in the proportions of the groups that it replaces."),
      links_field(), types_field()}};
 
 Cluster build_star(const config::Value& map) {
   ClusterWriter writer(map);
   const config::Value& groups = map.at("groups");
   std::map<std::string, int> used;  // Groups may share a name: their numbers go on.
-  std::vector<Link> kinds;
+  std::vector<Link> link_of_device;
   for (std::size_t g = 0; g < groups.items.size(); ++g) {
     const config::Value& group = groups.items[g];
     const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
@@ -39,12 +39,12 @@ Cluster build_star(const config::Value& map) {
     for (int i = 0; i < config::as_int(group.at("count")); ++i) {
       const std::string device = fmt::format("{}{}", name, used[name]++);
       writer.add_device(device, type, device);
-      kinds.push_back(kind);
+      link_of_device.push_back(kind);
     }
   }
   const VertexId hub = writer.add_switch("switch");
-  for (std::size_t d = 0; d < kinds.size(); ++d)
-    writer.connect(writer.cluster().devices[DeviceId{d}].name + ".link", kinds[d], {VertexId{d}, hub});
+  for (std::size_t d = 0; d < link_of_device.size(); ++d)
+    writer.connect(writer.cluster().devices[DeviceId{d}].name + ".link", link_of_device[d], {VertexId{d}, hub});
   return writer.finish();
 }
 
@@ -53,7 +53,7 @@ Cluster build_star(const config::Value& map) {
 extern const TopologyGenerator star{
     .name = "star",
     .summary = "Groups of devices around one switch, one link each.",
-    .source = "switched LAN",
+    .source = "no particular machine",
     .fields = &kStarFields,
     .build = build_star,
 };

@@ -8,7 +8,7 @@
 #include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/kernels/memory.hpp"
 #include "backends/cuda/kernels/operations.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {

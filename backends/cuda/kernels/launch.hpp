@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "backends/cuda/driver.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 
 /// How kernels start and what their threads share. Tests compile the same files for a GPU that a CPU plays.
 #ifdef STAGECRAFT_EMULATED_GPU

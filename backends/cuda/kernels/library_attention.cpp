@@ -2,7 +2,7 @@
 // a float, in place of all probabilities.
 #include "backends/cuda/attention_plan.hpp"
 #include "backends/cuda/kernels/operations.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {

@@ -10,7 +10,7 @@
 
 #include "backends/cuda/capture.hpp"
 #include "backends/cuda/driver.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -200,7 +200,7 @@ std::vector<std::string> Products::timed() {
 /// Results go to scratch memory, because a sum would be added more than once.
 int Products::fastest(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c) {
   constexpr int kRuns = 3;
-  const Metered not_at_all(nullptr);
+  const LimitedLaunches not_at_all(nullptr);
   const std::int64_t last = (p.shape->count - 1) * c.distance + (p.shape->columns - 1) * c.stride + p.shape->rows;
   const Scratch<char> result(*workspaces_, last * static_cast<std::int64_t>(width_of(c, width_)));
   check(cudaMemsetAsync(result.data(), 0, static_cast<std::size_t>(last) * width_of(c, width_), place_.stream),

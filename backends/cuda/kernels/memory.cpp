@@ -8,7 +8,7 @@
 
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/kernels/watch.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {

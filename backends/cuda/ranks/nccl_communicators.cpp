@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -288,20 +288,20 @@ std::map<int, int> streams_of_gpus(const Queues& queues, const std::vector<int>&
 
 void require_queues(const Queues& queues, const std::vector<int>& communicators) {
   for (const auto& [gpu, count] : streams_of_gpus(queues, communicators))
-    if (count > LaunchMeter::kHardwareQueues)
+    if (count > LaunchLimit::kHardwareQueues)
       throw InputError(
           fmt::format(
               "GPU {} would have {} streams, including the streams of {} NCCL communicators, but has {} hardware "
               "queues: NCCL messages in streams that share a queue could deadlock",
-              gpu, count, std::count(communicators.begin(), communicators.end(), gpu), LaunchMeter::kHardwareQueues),
+              gpu, count, std::count(communicators.begin(), communicators.end(), gpu), LaunchLimit::kHardwareQueues),
           "run.streams: single or pair, or run.gpu: {messages: copy, sums: ordered}");
 }
 
 std::string queue_warning(const Queues& queues, const std::vector<int>& communicators) {
   for (const auto& [gpu, count] : streams_of_gpus(queues, communicators))
-    if (count > LaunchMeter::kHardwareQueues)
+    if (count > LaunchLimit::kHardwareQueues)
       return fmt::format("GPU {} has {} streams in {} hardware queues: work of one stream may wait for another's", gpu,
-                         count, LaunchMeter::kHardwareQueues);
+                         count, LaunchLimit::kHardwareQueues);
   return {};
 }
 

@@ -18,7 +18,7 @@ class ExhaustiveSearch {
  public:
   ExhaustiveSearch(const MixedWork& mixed, const PipeDreamOptions& options, std::int64_t max_divisions)
       : mixed_(mixed),
-        work_(mixed.work.front()),
+        work_(mixed.by_type.front()),
         options_(options),
         machines_(options.levels.front().machines),
         most_replicas_(options.straight ? 1 : options.most_replicas),
@@ -50,7 +50,7 @@ class ExhaustiveSearch {
   void add_device(int from, int used) {
     stops_.pass();
     if (static_cast<int>(stages_.back().devices.size()) == most_replicas_) return;
-    std::vector<char> passed(mixed_.work.size(), 0);
+    std::vector<char> passed(mixed_.by_type.size(), 0);
     for (int device = from; device < machines_; ++device) {
       const int type = mixed_.type_of[device];
       if (used_[device] || passed[type] || free_before(device, from, type)) continue;

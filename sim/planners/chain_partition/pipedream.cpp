@@ -84,7 +84,7 @@ double period_of(const Workload& work, const std::vector<FoundStage>& stages, co
 double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, const PipeDreamOptions& options) {
   STAGECRAFT_CHECK(options.levels.size() == 1);
   const Rates rates{options.levels.front().bandwidth, options.formula, options.transfers, options.trains};
-  const Workload& work = mixed.work.front();
+  const Workload& work = mixed.by_type.front();
   double period = 0;
   int machines_after = 0;  // Machines that stand idle do not count.
   for (const FoundStage& stage : stages) machines_after += static_cast<int>(stage.devices.size());
@@ -95,7 +95,7 @@ double period_of(const MixedWork& mixed, const std::vector<FoundStage>& stages, 
     if (!allowed || !fits(work, options, stage.from, stage.to, machines_after, replicas)) return kInfinity;
     double seconds = 0;
     for (const int device : stage.devices) {
-      const Workload& workload = mixed.work[mixed.type_of[device]];
+      const Workload& workload = mixed.by_type[mixed.type_of[device]];
       seconds = std::max(seconds, workload.seconds[stage.to] - workload.seconds[stage.from]);
     }
     period = std::max(period, stage_seconds(rates, work, {stage.from, stage.to}, seconds, replicas, 1));
@@ -148,24 +148,24 @@ std::vector<std::vector<int>> machines_for(const std::vector<MixedStage>& stages
 }  // namespace
 
 std::vector<int> MixedWork::counts() const {
-  std::vector<int> counts(work.size(), 0);
+  std::vector<int> counts(by_type.size(), 0);
   for (const int type : type_of) ++counts[type];
   return counts;
 }
 
 std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const PipeDreamOptions& options,
                                               const std::vector<std::vector<Level>>& inner) {
-  const Workload& work = mixed.work.front();
+  const Workload& work = mixed.by_type.front();
   const Level& level = options.levels.back();
   const bool nested = !inner.empty() && !inner.front().empty();
   int devices = level.machines;
   for (std::size_t l = 0; nested && l < inner.front().size(); ++l) devices *= inner.front()[l].machines;
   const ReplicaCounts counts = replica_counts(options, devices);
   std::deque<Inside> inside;
-  for (std::size_t t = 0; t < mixed.work.size(); ++t) {
+  for (std::size_t t = 0; t < mixed.by_type.size(); ++t) {
     PipeDreamOptions of_type = options;
     of_type.levels = nested ? inner[t] : std::vector<Level>{};
-    inside.emplace_back(mixed.work[t], std::move(of_type), counts, level.machines);
+    inside.emplace_back(mixed.by_type[t], std::move(of_type), counts, level.machines);
   }
   const Rates rates{level.bandwidth, options.formula, options.transfers, options.trains};
   const int sharing = nested ? inner.front().back().machines : 1;

@@ -55,9 +55,10 @@ std::optional<FoundPipeline> search_pipedream(const Workload&, const PipeDreamOp
 /// Seconds between two micro-batches of stages one after the other, on one level; infinite where memory forbids one.
 double period_of(const Workload&, const std::vector<FoundStage>&, const PipeDreamOptions&);
 
-/// Layers on several types of devices: work[t] has the layers' seconds on type t, type_of[d] is the type of device d.
+/// Layers on several types of devices: by_type[t] has the layers' seconds on type t, type_of[d] is the type of device
+/// d.
 struct MixedWork {
-  std::vector<Workload> work;
+  std::vector<Workload> by_type;
   std::vector<int> type_of;
 
   std::vector<int> counts() const;  ///< Number of devices of each type.

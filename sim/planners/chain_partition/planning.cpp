@@ -147,7 +147,7 @@ WorkInUnit workload_of(const PlannerInput& input, const Types& types) {
   for (const DeviceTypeId type : types.types) {
     std::vector<LayerAmounts> amounts = amounts_of(input.costs, type, whole_samples(size));
     for (LayerAmounts& layer : amounts) layer.seconds = result.unit(layer.seconds);
-    result.work.work.push_back(sum_up(amounts, graph, cuts, crossing));
+    result.mixed.by_type.push_back(sum_up(amounts, graph, cuts, crossing));
   }
   return result;
 }
@@ -206,7 +206,7 @@ PipeDreamOptions pipedream_rules(const PlannerInput& input) {
 Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPipeline& pipeline,
                 const std::vector<DeviceId>& devices) {
   Planned result;
-  const Cuts& cuts = work.work.work.front().cuts;
+  const Cuts& cuts = work.mixed.by_type.front().cuts;
   const int size = input.options.micro_batch_size;
   int devices_after = 0;
   for (const FoundStage& stage : pipeline.stages) devices_after += static_cast<int>(stage.devices.size());

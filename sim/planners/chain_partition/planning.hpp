@@ -58,7 +58,7 @@ Cuts cuts_of(const PlannerInput&);
 /// times in a common unit.
 struct WorkInUnit {
   CommonUnit unit;
-  MixedWork work;
+  MixedWork mixed;
 };
 WorkInUnit workload_of(const PlannerInput&, const Types&);
 /// The common unit of the layers on all of these types.

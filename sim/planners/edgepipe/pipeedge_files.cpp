@@ -1,3 +1,6 @@
+// For "stagecraft import pipeedge": reads the three files of PipeEdge's scheduler as a problem for the planner
+// edgepipe, and writes the schedule that PipeEdge's runtime reads.
+
 #include "sim/planners/edgepipe/pipeedge_files.hpp"
 
 #include <fmt/core.h>
@@ -112,7 +115,7 @@ class Reader {
     if (!request_.data_host.empty()) set_data_host(names);
   }
 
-  Profiles take() { return std::move(result_); }
+  SchedulerInput take() { return std::move(result_); }
 
  private:
   double mega() const { return request_.binary ? 1048576 : 1e6; }
@@ -255,7 +258,7 @@ class Reader {
   }
 
   const Request& request_;
-  Profiles result_;
+  SchedulerInput result_;
   Problems problems_;
   double width_ = 0;
   std::size_t layers_ = 0;
@@ -265,7 +268,7 @@ class Reader {
 
 }  // namespace
 
-Profiles read(const Files& files, const Request& request) {
+SchedulerInput read(const Files& files, const Request& request) {
   Reader reader(request);
   reader.read_model(parse(files.models));
   const Value types = parse(files.types);
@@ -273,7 +276,7 @@ Profiles read(const Files& files, const Request& request) {
   return reader.take();
 }
 
-edgepipe::ChainProblem problem_of(const Profiles& profiles, double buffers_in, double buffers_out) {
+edgepipe::ChainProblem problem_of(const SchedulerInput& profiles, double buffers_in, double buffers_out) {
   edgepipe::ChainProblem p;
   p.layers = profiles.layers();
   p.message.push_back(profiles.input * profiles.batch);
@@ -290,7 +293,7 @@ edgepipe::ChainProblem problem_of(const Profiles& profiles, double buffers_in, d
   return p;
 }
 
-std::string to_schedule(const edgepipe::Chain& chain, const Profiles& profiles) {
+std::string to_schedule(const edgepipe::Chain& chain, const SchedulerInput& profiles) {
   Value stages;
   stages.kind = Value::Kind::List;
   std::vector<std::size_t> used(profiles.types.size(), 0);

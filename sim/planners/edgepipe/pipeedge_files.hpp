@@ -30,7 +30,7 @@ struct HostType {
 };
 
 /// The content of the files for one model.
-struct Profiles {
+struct SchedulerInput {
   std::string model;
   int batch;
   double input;                 ///< Bytes of one sample.
@@ -43,12 +43,12 @@ struct Profiles {
 };
 
 /// Throws InputError with every problem. A mistake that PipeEdge silently ignores becomes a warning.
-Profiles read(const Files&, const Request&);
+SchedulerInput read(const Files&, const Request&);
 
 /// The planning problem that PipeEdge's own scheduler would build.
-edgepipe::ChainProblem problem_of(const Profiles&, double buffers_in, double buffers_out);
+edgepipe::ChainProblem problem_of(const SchedulerInput&, double buffers_in, double buffers_out);
 
 /// One line for each stage, "- host: [first, last]" with layers counted from 1, as its runtime reads it.
-std::string to_schedule(const edgepipe::Chain&, const Profiles&);
+std::string to_schedule(const edgepipe::Chain&, const SchedulerInput&);
 
 }  // namespace stagecraft::pipeedge

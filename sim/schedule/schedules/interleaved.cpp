@@ -1,4 +1,4 @@
-#include "sim/schedule/rounds.hpp"
+#include "sim/schedule/chunk_order.hpp"
 
 namespace stagecraft::schedules {
 namespace {
@@ -25,8 +25,8 @@ void read_interleaved(const config::Value& map, ScheduleOptions& options) {
 // finds it free.
 void interleaved_order(const RankInput& r, RankOps& ops) {
   const auto [group, overlap] = r.in.options.as<InterleavedOptions>();
-  const Rounds rounds = rounds_of(r, "interleaved", group);
-  whole_backward(rounds, 2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * rounds.group() + overlap, overlap, ops);
+  const ChunkOrder order = chunk_order_of(r, "interleaved", group);
+  whole_backward(order, 2 * (r.ranks - 1 - r.rank) + (r.chunks - 1) * order.group() + overlap, overlap, ops);
 }
 
 }  // namespace

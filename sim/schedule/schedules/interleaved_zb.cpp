@@ -1,4 +1,4 @@
-#include "sim/schedule/rounds.hpp"
+#include "sim/schedule/chunk_order.hpp"
 
 namespace stagecraft::schedules {
 namespace {
@@ -16,7 +16,7 @@ void read_interleaved_zb(const config::Value& map, ScheduleOptions& options) {
 }
 
 void interleaved_zb_order(const RankInput& r, RankOps& ops) {
-  split_backward(r, rounds_of(r, "interleaved-zb", r.in.options.as<InterleavedZbOptions>().group), ops);
+  split_backward(r, chunk_order_of(r, "interleaved-zb", r.in.options.as<InterleavedZbOptions>().group), ops);
 }
 
 }  // namespace

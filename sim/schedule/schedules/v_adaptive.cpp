@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "sim/schedule/v_shape/search.hpp"
+#include "sim/schedule/v_shape/adaptive_search.hpp"
 
 namespace stagecraft::schedules {
 namespace {

@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/schedule/rounds.hpp"
+#include "sim/schedule/chunk_order.hpp"
 
 namespace stagecraft::schedules {
 namespace {
@@ -19,7 +19,7 @@ void wpipe_order(const RankInput& r, RankOps& ops) {
                         fmt::format("at least {} on {}, so that two weight versions are enough", min_micro_batches,
                                     pluralize(r.ranks, "rank")),
                         m);
-  whole_backward(Rounds(r.chunks, r.micro_batches, m), 2 * (r.ranks - 1 - r.rank) + m, false, ops);
+  whole_backward(ChunkOrder(r.chunks, r.micro_batches, m), 2 * (r.ranks - 1 - r.rank) + m, false, ops);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "sim/schedule/rounds.hpp"
+#include "sim/schedule/chunk_order.hpp"
 
 namespace stagecraft::schedules {
 namespace {

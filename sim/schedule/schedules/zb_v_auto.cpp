@@ -10,8 +10,8 @@
 #include "sim/core/stop_point.hpp"
 
 // A micro-batch takes four legs: forward down the ranks (chunk 0), forward up (chunk 1), its gradient down (chunk 1),
-// up (chunk 0). Rounds of one gradient and one forward on each rank, with weight gradients where they fill a gap or
-// free memory. O(ops).
+// up (chunk 0). In turn one gradient and one forward on each rank, with weight gradients where they fill a gap or free
+// memory. O(ops).
 
 namespace stagecraft::schedules {
 namespace {
@@ -33,18 +33,20 @@ constexpr Leg kZbVAutoLegs[] = {{OpKind::Forward, 0, true},
                                 {OpKind::InputGradient, 1, true},
                                 {OpKind::InputGradient, 0, false}};
 
-/// One schedule. `approved` has the bubbles of an earlier one: a rank may have as much more as the worst rank had.
+/// One schedule. With the bubbles of an earlier trial, a rank may idle for as long as its own bubble was shorter than
+/// the worst, before weight gradients are put into its gaps.
 class ZbVTrial {
  public:
-  ZbVTrial(const ZeroBubbleWork& work, bool fill_forward, bool fill_gradient, const std::vector<double>* approved)
+  ZbVTrial(const ZeroBubbleWork& work, bool fill_forward, bool fill_gradient,
+           const std::vector<double>* earlier_bubbles)
       : work_(work),
         fill_forward_(fill_forward),
         fill_gradient_(fill_gradient),
         rows_(work, kZbVAutoLegs),
         allowance_(work.costs.size(), 0) {
-    if (!approved) return;
-    const double worst = *std::max_element(approved->begin(), approved->end());
-    for (int r = 0; r <= last(); ++r) allowance_[r] = worst - (*approved)[r];
+    if (!earlier_bubbles) return;
+    const double worst = *std::max_element(earlier_bubbles->begin(), earlier_bubbles->end());
+    for (int r = 0; r <= last(); ++r) allowance_[r] = worst - (*earlier_bubbles)[r];
   }
 
   /// False when there is too little memory.
@@ -166,17 +168,18 @@ class ZbVTrial {
 /// Tries again with the bubbles of the last schedule while that helps.
 std::optional<ZbVTrial> improved(const ZeroBubbleWork& work, bool fill_forward, bool fill_gradient) {
   std::optional<ZbVTrial> best;
-  std::vector<double> approved;
+  std::vector<double> earlier_bubbles;
   for (;;) {
-    ZbVTrial trial(work, fill_forward, fill_gradient, best ? &approved : nullptr);
+    ZbVTrial trial(work, fill_forward, fill_gradient, best ? &earlier_bubbles : nullptr);
     if (!trial.run() || (best && trial.bubble() >= best->bubble())) return best;
-    approved = trial.bubbles();
+    earlier_bubbles = trial.bubbles();
     best.emplace(std::move(trial));
   }
 }
 
 Schedule zb_v_auto_whole(const ScheduleInput& in) {
   const double memory = in.options.as<ZbVAutoMemoryOption>().memory;
+  // In halves of a stash: two for each of two chunks.
   const ZeroBubbleWork work(rank_costs(in), in.plan.micro_batches(StageId{0}), memory * 4 * in.layout.ranks());
   std::optional<ZbVTrial> best;
   for (const bool gradient : {true, false})

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/schedule/v_shape/search.hpp"
+#include "sim/schedule/v_shape/adaptive_search.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,7 +32,7 @@ double span_of(const VRows& rows, const VWork& work) {
   return longest;
 }
 
-VFloor::VFloor(const VWork& work) : work_(work), legs_(work.costs.size()) {
+VBound::VBound(const VWork& work) : work_(work), legs_(work.costs.size()) {
   const int last = work.ranks() - 1;
   // The time from the start of a pass on a rank to the start of the next pass of its micro-batch there. The way turns
   // on the rank itself, or goes on to the rank `next` (-1: none) and comes back from it.
@@ -46,13 +46,13 @@ VFloor::VFloor(const VWork& work) : work_(work), legs_(work.costs.size()) {
   for (int r = 0; r <= last; ++r) legs_[r][1] = round_trip(r, VPass::F1, VPass::I1, r - 1, 1);
 }
 
-double VFloor::operator()(int activations) const {
+double VBound::operator()(int activations) const {
   double longest = 0;
   for (int r = 0; r < work_.ranks(); ++r) longest = std::max(longest, of_rank(r, activations));
   return longest;
 }
 
-double VFloor::of_rank(int r, int activations) const {
+double VBound::of_rank(int r, int activations) const {
   const auto time = [&](VPass pass) { return time_of(work_, pass, r); };
   const double first = time(VPass::F0), second = time(VPass::F1), m = work_.micro_batches;
   const double turn = time(VPass::I1) + time(VPass::W1);

@@ -33,9 +33,9 @@ std::vector<int> way(const Network& network, int from, int to) {
   return visited;
 }
 
-const box::QueueLoad& queue_of(const Network& network, int space, const std::string& card) {
+const box::SharedQueue& queue_of(const Network& network, int space, const std::string& card) {
   const auto it = std::find_if(network.queues.begin(), network.queues.end(),
-                               [&](const box::QueueLoad& q) { return q.space == space && q.card == card; });
+                               [&](const box::SharedQueue& q) { return q.space == space && q.card == card; });
   REQUIRE(it != network.queues.end());
   return *it;
 }

@@ -34,7 +34,7 @@ std::vector<Case> cases_of(const std::string& file) {
   std::vector<Case> cases;
   for (const ParsedJson& c : data["cases"]) {
     scratch.write(c, data);
-    const pipeedge::Profiles profiles = pipeedge::read(scratch.files, {.model = c["model"]});
+    const pipeedge::SchedulerInput profiles = pipeedge::read(scratch.files, {.model = c["model"]});
     Case& one = cases.emplace_back(Case{c["name"], pipeedge::problem_of(profiles, c["buffers"], c["buffers"]), {}, {}});
     if (!c["optimum"].is_null()) one.optimum = c["optimum"];
     if (!c["latency"].is_null()) one.latency = c["latency"];
@@ -128,7 +128,7 @@ TEST_CASE("PipeEdge: every odd input is accepted, warned about or refused with a
     write(scratch.files.types, "device_types");
     write(scratch.files.devices, "devices");
     ++tried;
-    pipeedge::Profiles profiles;
+    pipeedge::SchedulerInput profiles;
     const std::string error = test::input_error_of([&] {
       profiles =
           pipeedge::read(scratch.files, {.model = input["model"], .batch = input["batch"], .dtype = input["dtype"]});

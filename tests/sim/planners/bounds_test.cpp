@@ -54,7 +54,7 @@ double best_period(const bounds::BoundQuery& q) {
   const Digraph graph = chain_partition::layer_graph(q.costs.model());
   chain_partition::MixedWork work{{}, types.type_of};
   for (const DeviceTypeId type : types.types)
-    work.work.push_back(
+    work.by_type.push_back(
         chain_partition::sum_up(chain_partition::amounts_of(q.costs, type, whole_samples(q.micro_batch)), graph,
                                 chain_partition::all_cuts(graph, 10000)));
   const auto machines = static_cast<int>(q.devices.size());

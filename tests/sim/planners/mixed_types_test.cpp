@@ -26,7 +26,7 @@ chain_partition::MixedWork random_work(Rng& rng, int layers, bool chain, int typ
   for (int t = 0; t < types; ++t) {
     const double slower = rng.uniform(0.3, 3);
     for (chain_partition::LayerAmounts& layer : amounts) layer.seconds *= slower * rng.uniform(0.8, 1.2);
-    mixed.work.push_back(chain_partition::sum_up(amounts, graph, cuts));
+    mixed.by_type.push_back(chain_partition::sum_up(amounts, graph, cuts));
   }
   for (int d = 0; d < devices; ++d) mixed.type_of.push_back(d < types ? d : rng.integer(0, types - 1));
   return mixed;
@@ -93,9 +93,9 @@ TEST_CASE("pipedream on several equal types gives the result of PipeDream's prog
     const int devices = rng.integer(2, 6);
     chain_partition::MixedWork work = random_work(rng, rng.integer(1, 7), true, 1, devices);
     const chain_partition::PipeDreamOptions options = random_options(rng, devices);
-    const auto plain = chain_partition::search_pipedream(work.work.front(), options);
+    const auto plain = chain_partition::search_pipedream(work.by_type.front(), options);
     const auto one = chain_partition::search_pipedream(work, options);
-    work.work.push_back(work.work.front());  // A second type in name only.
+    work.by_type.push_back(work.by_type.front());  // A second type in name only.
     for (int d = 0; d < devices; ++d) work.type_of[d] = d % 2;
     const auto two = chain_partition::search_pipedream(work, options);
     REQUIRE((plain.has_value() == one.has_value() && plain.has_value() == two.has_value()));
@@ -110,7 +110,7 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
   const std::vector<chain_partition::LayerAmounts> slow(6, {4, 0, 0}), fast(6, {2, 0, 0});
   chain_partition::MixedWork work;
   for (const auto& amounts : {slow, fast})
-    work.work.push_back(chain_partition::sum_up(amounts, Digraph(6), chain_partition::listed_cuts(6)));
+    work.by_type.push_back(chain_partition::sum_up(amounts, Digraph(6), chain_partition::listed_cuts(6)));
   work.type_of = {0, 1};
   chain_partition::PipeDreamOptions options;
   options.levels = {{2, 1e9}, {2, 1e9}};
@@ -126,7 +126,7 @@ TEST_CASE("pipedream: servers of two types divide their layers differently") {
     CAPTURE(round);
     chain_partition::MixedWork alike = random_work(rng, 6, true, 1, 1);
     options.levels = {{2, rng.uniform(5, 20)}, {3, rng.uniform(1, 5)}};
-    const auto plain = chain_partition::search_pipedream(alike.work.front(), options);
+    const auto plain = chain_partition::search_pipedream(alike.by_type.front(), options);
     alike.type_of = {0, 0, 0};
     const auto one = chain_partition::search_pipedream(alike, options, {{options.levels.front()}});
     REQUIRE((plain && one));
@@ -192,7 +192,7 @@ TEST_CASE("pipedream on servers of two types finds the best of all plans, on 100
     }
     chain_partition::MixedWork work;
     for (const auto& one : amounts)
-      work.work.push_back(
+      work.by_type.push_back(
           chain_partition::sum_up(one, test::random_graph(rng, layers, true), chain_partition::listed_cuts(layers)));
     for (int s = 0; s < first + second; ++s) work.type_of.push_back(s < first ? 0 : 1);
     chain_partition::PipeDreamOptions options;

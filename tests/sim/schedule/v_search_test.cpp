@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "sim/core/random.hpp"
+#include "sim/schedule/v_shape/adaptive_search.hpp"
 #include "sim/schedule/v_shape/patterns.hpp"
-#include "sim/schedule/v_shape/search.hpp"
 #include "tests/support/trials.hpp"
 
 namespace stagecraft::v_search_test {
@@ -59,7 +59,7 @@ TEST_CASE("few slopes: rows fit, are not below the floor, and nearly as short as
           REQUIRE(!few.empty());
           for (const auto& row : few) CHECK(peak_of(row) <= max_peak);
           const double time = span_of(few, work), shortest = span_of(every_slope, work);
-          CHECK(time >= VFloor(work)(max_peak) * (1 - 1e-9));
+          CHECK(time >= VBound(work)(max_peak) * (1 - 1e-9));
           worst = std::max(worst, time / shortest);
           ++points, as_short += time <= shortest * (1 + 1e-9);
         }

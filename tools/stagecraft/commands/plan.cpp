@@ -11,9 +11,11 @@
 namespace stagecraft::commands {
 namespace {
 
+constexpr int kNoneRan = 3;
+/// Usual value of --replay: all plans run again on `fluid`.
 constexpr const char* kPlanReplay = "all";
 
-/// Plans that took long to search for are not searched for again with each change.
+/// Says what limits the best plan. Plans that took long to search for are not searched for again with each change.
 void diagnose_first(const Arguments& a, const PlansByPlanner& plans, PlanTable& table) {
   constexpr double kLong = 1;
   const PlanRow& first = table.rows.front();
@@ -42,7 +44,7 @@ int execute_plan(const Arguments& a) {
     print_text(to_text(table, layout), layout);
   else
     print(format == "json" ? plans_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
-  return std::any_of(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); }) ? 0 : 3;
+  return std::any_of(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); }) ? 0 : kNoneRan;
 }
 
 }  // namespace

@@ -55,25 +55,25 @@ SweepView view_of(const Arguments& a) {
           text("metric"), text("over"), text("by")};
 }
 
-struct Asked {
+struct SweepRequest {
   SweepOptions options;
   SweepPlan plan;
 };
 
-Asked read(const Arguments& a) {
+SweepRequest read(const Arguments& a) {
   check_table_format(a, {"text", "csv", "json", "markdown"});
   check_picture_options(a, kSweepPictures);
-  Asked asked{options_of(a), {}};
-  asked.plan = plan_sweep(asked.options);
-  if (draws(a)) check_sweep_view(planned_table(asked.plan), view_of(a));
+  SweepRequest request{options_of(a), {}};
+  request.plan = plan_sweep(request.options);
+  if (draws(a)) check_sweep_view(planned_table(request.plan), view_of(a));
   for (const char* option : {"metric", "over", "by"})
     if (a.has(option) && !draws(a))
       throw InputError(fmt::format("--{} is for pictures", option), "add --svg FILE or --pdf FILE");
-  return asked;
+  return request;
 }
 
 /// Reads the arguments. After an error this process still joins the others, so that none of them waits for it.
-Asked read_together(const Arguments& a) {
+SweepRequest read_together(const Arguments& a) {
   try {
     return read(a);
   } catch (const std::exception&) {
@@ -143,10 +143,11 @@ std::vector<Argument> sweep_arguments() {
   for (Argument& a : picture_arguments("the results")) arguments.push_back(std::move(a));
   arguments.push_back(draw_argument(kSweepPictures));
   arguments.push_back(
-      {"--metric", Argument::Kind::Text, "With --svg or --pdf: the figure, such as throughput_samples_per_s"});
-  arguments.push_back(
-      {"--over", Argument::Kind::Text, "With --svg or --pdf: the path across (default: that with most values)"});
-  arguments.push_back({"--by", Argument::Kind::Text, "With --svg or --pdf: the path of the lines, or down the map"});
+      {"--metric", Argument::Kind::Text, "With --svg or --pdf: the metric to draw, such as throughput_samples_per_s"});
+  arguments.push_back({"--over", Argument::Kind::Text,
+                       "With --svg or --pdf: the setting on the horizontal axis (default: that with most values)"});
+  arguments.push_back({"--by", Argument::Kind::Text,
+                       "With --svg or --pdf: the setting that gives the lines, or the vertical axis of the map"});
   for (Argument& a : host_arguments()) arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));
 }

@@ -258,13 +258,13 @@ std::int64_t launches_of_linear(Precision precision, std::size_t width, bool ref
   cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
   const auto kernels = cuda::make_kernels({stream, 16, precision}, width);
   test::ComputedTrial device(*kernels, t, test::data_for(t, width));
-  cuda::LaunchMeter meter;
-  const cuda::Metered metered(&meter);
-  meter.share_queues(1);
+  cuda::LaunchLimit limit;
+  const cuda::LimitedLaunches limited(&limit);
+  limit.share_queues(1);
   device.weight_gradient();
-  const std::int64_t calls = meter.calls();
+  const std::int64_t calls = limit.calls();
   REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-  meter.forget();
+  limit.forget();
   return calls;
 }
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/kernels/counter.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "tests/backends/cpu/trial.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
 
@@ -186,13 +186,13 @@ TEST_CASE("an update of all weights of a stage is one launch, for they are one a
       gpu.kernels().zero(block, kBytes);
     }
     real::OptimizerState state{blocks[2], blocks[3], nullptr, nullptr, nullptr, 0};
-    cuda::LaunchMeter meter;
-    const cuda::Metered metered(&meter);
-    meter.share_queues(1);
+    cuda::LaunchLimit limit;
+    const cuda::LimitedLaunches limited(&limit);
+    limit.share_queues(1);
     gpu.kernels().update(rule_of(kind), {}, kCount, blocks[1], state, blocks[0], blocks[0]);
-    CHECK(meter.calls() == 1);
+    CHECK(limit.calls() == 1);
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    meter.forget();
+    limit.forget();
     for (void* const block : blocks) gpu.kernels().release(block, kBytes);
   }
 }

@@ -1,7 +1,7 @@
 // How much work streams hold, and how many streams there are.
 #include <doctest/doctest.h>
 
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
@@ -36,7 +36,7 @@ test::Case long_case() {
 
 }  // namespace
 
-TEST_CASE("a call into a full queue blocks, and the meter waits before that") {
+TEST_CASE("a call into a full queue blocks, and the limit waits before that") {
   emulated_gpu::reset();
   const cudaStream_t stream = new_stream();
   for (int n = 0; n < 3000; ++n) launch(stream);
@@ -44,31 +44,31 @@ TEST_CASE("a call into a full queue blocks, and the meter waits before that") {
 
   for (const int streams : {1, 32, 33, 64}) {
     emulated_gpu::reset();
-    cuda::LaunchMeter meter;
-    const cuda::Metered metered(&meter);
-    meter.share_queues(streams);
+    cuda::LaunchLimit limit;
+    const cuda::LimitedLaunches limited(&limit);
+    limit.share_queues(streams);
     const cudaStream_t metered_stream = new_stream();
     for (int n = 0; n < 3000; ++n) launch(metered_stream);
-    CHECK(meter.calls() == 3000);
+    CHECK(limit.calls() == 3000);
     CHECK(emulated_gpu::blocked_calls() == 0);
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    meter.forget();
+    limit.forget();
   }
 }
 
 TEST_CASE("streams that share a hardware queue share its entries") {
   for (const bool shared : {false, true}) {
     emulated_gpu::Machine machine;
-    machine.queue = cuda::LaunchMeter::kQueue / 2;  // As much as each of two streams has of one queue.
+    machine.queue = cuda::LaunchLimit::kQueue / 2;  // As much as each of two streams has of one queue.
     emulated_gpu::reset(machine);
-    cuda::LaunchMeter meter;
-    const cuda::Metered metered(&meter);
-    if (shared) meter.share_queues(64);
+    cuda::LaunchLimit limit;
+    const cuda::LimitedLaunches limited(&limit);
+    if (shared) limit.share_queues(64);
     const cudaStream_t stream = new_stream();
     for (int n = 0; n < 3000; ++n) launch(stream);
     CHECK((emulated_gpu::blocked_calls() == 0) == shared);
     REQUIRE(cudaDeviceSynchronize() == cudaSuccess);
-    meter.forget();
+    limit.forget();
   }
 }
 
@@ -76,9 +76,9 @@ TEST_CASE("a GPU that is stuck is noticed while its queue fills") {
   emulated_gpu::reset();
   const cudaStream_t stream = new_stream();
   emulated_gpu::hang(stream);
-  cuda::LaunchMeter meter;
-  const cuda::Metered metered(&meter);
-  meter.wait_by(cuda::at_most(0.05));
+  cuda::LaunchLimit limit;
+  const cuda::LimitedLaunches limited(&limit);
+  limit.wait_by(cuda::at_most(0.05));
   int launched = 0;
   CHECK_THROWS_AS(
       [&] {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/cpu/kernels.hpp"
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "backends/real/kernels.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <tuple>
 
-#include "backends/cuda/launch_meter.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "tests/support/emulated_gpu/device/fibers.hpp"
 #include "tests/support/emulated_gpu/streams.hpp"
 

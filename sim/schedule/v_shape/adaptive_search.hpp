@@ -1,3 +1,6 @@
+// The search of the schedule v-adaptive: the shortest rows from repeated patterns with limited activations. The other V
+// schedules do not use it.
+
 #pragma once
 
 #include <array>
@@ -22,9 +25,9 @@ double span_of(const VRows&, const VWork&);
 /// A lower bound of span_of() for every order with at most the given number of activations on a rank. Between the first
 /// F0 of a rank and its first F1, I1 and I0 lies the whole way of micro-batch 0; until then the rank can only run
 /// passes that do not need them and fit.
-class VFloor {
+class VBound {
  public:
-  explicit VFloor(const VWork&);
+  explicit VBound(const VWork&);
   double operator()(int activations) const;
 
  private:

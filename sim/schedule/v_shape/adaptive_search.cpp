@@ -1,4 +1,7 @@
-#include "sim/schedule/v_shape/search.hpp"
+// The search of the schedule v-adaptive: the shortest rows from repeated patterns with limited activations. The other V
+// schedules do not use it.
+
+#include "sim/schedule/v_shape/adaptive_search.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -16,16 +19,16 @@ constexpr double kRounding = 1e-12;
 class Incumbent {
  public:
   Incumbent(const VWork& work, int max_peak)
-      : work_(work), max_peak_(max_peak), floor_(work), bound_(floor_(max_peak) * (1 + kRounding)) {}
+      : work_(work), max_peak_(max_peak), bound_(work), least_time_(bound_(max_peak) * (1 + kRounding)) {}
 
   const VWork& work() const { return work_; }
   int max_peak() const { return max_peak_; }
   int repeats() const { return repetitions(work_.ranks(), work_.micro_batches); }
   bool has_rows() const { return !rows_.empty(); }
-  bool is_optimal() const { return has_rows() && time_ <= bound_; }
-  double bound() const { return bound_; }
-  double floor(int peak) const { return floor_(peak); }
-  bool beats(double floor) const { return has_rows() && floor * (1 - kRounding) > time_; }
+  bool is_optimal() const { return has_rows() && time_ <= least_time_; }
+  double least_time() const { return least_time_; }
+  double bound(int peak) const { return bound_(peak); }
+  bool beats(double bound) const { return has_rows() && bound * (1 - kRounding) > time_; }
   VRows take() { return std::move(rows_); }
 
   struct Attempt {
@@ -48,16 +51,16 @@ class Incumbent {
  private:
   const VWork& work_;
   int max_peak_;
-  VFloor floor_;
-  double bound_, time_ = 0;
+  VBound bound_;
+  double least_time_, time_ = 0;
   int place_ = 0;
   VRows rows_;
 };
 
 struct Candidate {
   VSlope slope;
-  int place;
-  double floor = 0;
+  int place;  ///< Index in the order in which candidates are listed.
+  double bound = 0;
 };
 
 /// Tries the candidate now when it may reach the bound, else keeps it for later. False when it does not fit.
@@ -69,8 +72,8 @@ bool try_or_defer(Candidate c, Incumbent& incumbent, std::vector<Candidate>& lat
     return incumbent.attempt(*patterns, c.place).fits;
   const int peak = peak_of(*patterns, incumbent.repeats());
   if (peak > incumbent.max_peak()) return false;
-  c.floor = incumbent.floor(peak);
-  if (c.floor <= incumbent.bound()) return incumbent.attempt(*patterns, c.place).fits;
+  c.bound = incumbent.bound(peak);
+  if (c.bound <= incumbent.least_time()) return incumbent.attempt(*patterns, c.place).fits;
   later.push_back(c);
   return true;
 }
@@ -88,9 +91,9 @@ void try_all(Incumbent& incumbent) {
           if (incumbent.is_optimal()) return;
         }
   std::stable_sort(later.begin(), later.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.floor < b.floor; });
+                   [](const Candidate& a, const Candidate& b) { return a.bound < b.bound; });
   for (const Candidate& c : later) {
-    if (incumbent.beats(c.floor)) return;
+    if (incumbent.beats(c.bound)) return;
     incumbent.attempt(*patterns_of(c.slope, ranks), c.place);
   }
 }
@@ -100,7 +103,7 @@ struct SlopeFamily {
   VSlope slope;
   std::vector<int> turns;
   std::vector<double> times;  ///< [turn]; negative when not tried.
-  double floor = 0;
+  double bound = 0;
   std::size_t now = 0;  ///< Index of the turn that the family is compared by.
 
   double time() const { return times.empty() ? kInfinity : times[now]; }
@@ -121,7 +124,7 @@ class FamilySearch {
   }
 
   void run() {
-    sort_by([](const SlopeFamily& f) { return f.floor; });
+    sort_by([](const SlopeFamily& f) { return f.bound; });
     for (SlopeFamily& family : families_) try_last(family);
     sort_by([](const SlopeFamily& f) { return f.time(); });
     for (std::size_t i = 0; i < std::min(kSpread, families_.size()); ++i) spread(families_[i]);
@@ -134,7 +137,10 @@ class FamilySearch {
   }
 
  private:
-  static constexpr std::size_t kNear = 4, kSpread = 3, kParts = 8, kBest = 16;
+  static constexpr std::size_t kNear = 4;    ///< Turns that are tried before the best one of a family.
+  static constexpr std::size_t kSpread = 3;  ///< The best families, for which turns over the whole range are tried.
+  static constexpr std::size_t kParts = 8;   ///< Parts of that range.
+  static constexpr std::size_t kBest = 16;   ///< The best families, for which turns near the best one are tried.
 
   /// The last turn is left to the family of equal steps, which has the same slope.
   void add(const VSlope& slope) {
@@ -148,7 +154,7 @@ class FamilySearch {
                        family.turns.end());
     if (family.turns.empty()) return;
     family.times.assign(family.turns.size(), -1);
-    family.floor = floor_of(family.at(family.turns.size() - 1));
+    family.bound = bound_of(family.at(family.turns.size() - 1));
     families_.push_back(std::move(family));
   }
 
@@ -159,8 +165,8 @@ class FamilySearch {
            peak_of(patterns, best_.repeats()) <= 2 * ranks_;
   }
 
-  double floor_of(const VSlope& slope) const {
-    return best_.floor(std::min(peak_of(*patterns_of(slope, ranks_), best_.repeats()), best_.max_peak()));
+  double bound_of(const VSlope& slope) const {
+    return best_.bound(std::min(peak_of(*patterns_of(slope, ranks_), best_.repeats()), best_.max_peak()));
   }
 
   template <class Key>
@@ -174,7 +180,7 @@ class FamilySearch {
     double& time = family.times[turn];
     if (time >= 0) return time;
     const VSlope slope = family.at(turn);
-    if (best_.is_optimal() || best_.beats(floor_of(slope))) return time = kInfinity;
+    if (best_.is_optimal() || best_.beats(bound_of(slope))) return time = kInfinity;
     time = best_.attempt(*patterns_of(slope, ranks_), place_++).time;
     if (time < shortest_) shortest_ = time, shortest_steps_ = family.steps(turn, ranks_);
     return time;

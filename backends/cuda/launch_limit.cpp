@@ -1,4 +1,7 @@
-#include "backends/cuda/launch_meter.hpp"
+// Keeps each stream shorter than the launch queue of the driver: before a call would block in the driver, the host
+// waits here, with a time limit.
+
+#include "backends/cuda/launch_limit.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -10,10 +13,10 @@
 namespace stagecraft::cuda {
 namespace {
 
-/// The meter of this thread: kernels are launched deep inside of calls that know their stream only.
-LaunchMeter*& current_meter() {
-  thread_local LaunchMeter* meter = nullptr;
-  return meter;
+/// The limit of this thread: kernels are launched deep inside of calls that know their stream only.
+LaunchLimit*& current_limit() {
+  thread_local LaunchLimit* limit = nullptr;
+  return limit;
 }
 
 double& skipped_seconds() {
@@ -53,13 +56,13 @@ void wait_for_call(cudaStream_t stream, const char* what) {
 double thread_seconds() { return real::steady_seconds() - skipped_seconds(); }
 void skip_seconds(double seconds) { skipped_seconds() += seconds; }
 
-LaunchMeter::~LaunchMeter() {
+LaunchLimit::~LaunchLimit() {
   forget();
   for (const auto& [gpu, events] : free_)
     for (const cudaEvent_t event : events) cudaEventDestroy(event);
 }
 
-cudaEvent_t LaunchMeter::new_mark() {
+cudaEvent_t LaunchLimit::new_mark() {
   int gpu = 0;
   check(cudaGetDevice(&gpu), "cudaGetDevice");
   std::deque<cudaEvent_t>& unused = free_[gpu];
@@ -73,7 +76,7 @@ cudaEvent_t LaunchMeter::new_mark() {
   return event;
 }
 
-void LaunchMeter::submitted(cudaStream_t stream) {
+void LaunchLimit::submitted(cudaStream_t stream) {
   ++calls_;
   Stream& s = streams_[stream];
   if (++s.calls < kChunk / sharing_) return;
@@ -91,22 +94,22 @@ void LaunchMeter::submitted(cudaStream_t stream) {
   s.marks.pop_front();
 }
 
-void LaunchMeter::forget() {
+void LaunchLimit::forget() {
   for (auto& [stream, s] : streams_)
     for (const cudaEvent_t event : s.marks) cudaEventDestroy(event);
   streams_.clear();
 }
 
-Metered::Metered(LaunchMeter* meter) : before_(std::exchange(current_meter(), meter)) {}
-Metered::~Metered() { current_meter() = before_; }
+LimitedLaunches::LimitedLaunches(LaunchLimit* limit) : before_(std::exchange(current_limit(), limit)) {}
+LimitedLaunches::~LimitedLaunches() { current_limit() = before_; }
 
 void submitted(cudaStream_t stream, const char* what) {
   if (waits_after_each_call()) wait_for_call(stream, what);
-  if (LaunchMeter* const meter = current_meter()) meter->submitted(stream);
+  if (LaunchLimit* const limit = current_limit()) limit->submitted(stream);
 }
 
 void submitted_event(cudaStream_t stream) {
-  if (LaunchMeter* const meter = current_meter()) meter->submitted(stream);
+  if (LaunchLimit* const limit = current_limit()) limit->submitted(stream);
 }
 
 }  // namespace stagecraft::cuda

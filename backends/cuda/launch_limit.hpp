@@ -11,31 +11,33 @@
 
 namespace stagecraft::cuda {
 
-/// Seconds on a clock of this thread, which skip_seconds() sets back: by the time that other threads went on meanwhile.
+/// Seconds on a clock of this thread that stands still while other cooperative threads run; they report that time with
+/// skip_seconds().
 double thread_seconds();
 void skip_seconds(double);
 
 /// Counts the calls that put work into streams, and keeps each stream shorter than the launch queue of the driver. That
 /// queue has about 1,024 entries. A call that finds it full blocks inside the driver, where no timeout ends it, and
 /// meanwhile the other streams get no work. So the host waits before that, in a way that notices a GPU that is stuck.
-/// After every 128 calls it records an event in the stream, and it waits while six such events have not happened.
-class LaunchMeter {
+/// After every 128 calls, or fewer where streams share a hardware queue, it records an event in the stream, and it
+/// waits while more than six such events have not happened.
+class LaunchLimit {
  public:
   static constexpr int kQueue = 1024;  ///< Entries of a launch queue, as measured by others on drivers for CUDA 12.
   static constexpr int kHardwareQueues = 32;      ///< The most that CUDA_DEVICE_MAX_CONNECTIONS can ask for.
   static constexpr int kChunk = 128, kMarks = 6;  ///< 128 * (6 + 1) calls at most, and one event for each 128.
 
-  LaunchMeter() = default;
-  LaunchMeter(const LaunchMeter&) = delete;
-  LaunchMeter& operator=(const LaunchMeter&) = delete;
-  ~LaunchMeter();
+  LaunchLimit() = default;
+  LaunchLimit(const LaunchLimit&) = delete;
+  LaunchLimit& operator=(const LaunchLimit&) = delete;
+  ~LaunchLimit();
 
   /// Streams that share a hardware queue share its entries.
   void share_queues(int streams) { sharing_ = (streams + kHardwareQueues - 1) / kHardwareQueues; }
   void wait_by(WaitPolicy policy) { wait_policy_ = std::move(policy); }
   /// A call put work into the stream, whose GPU is current.
   void submitted(cudaStream_t);
-  /// Call it when all work is over.
+  /// Drops all marks; only when no work is left in any stream.
   void forget();
 
   std::int64_t calls() const { return calls_; }  ///< All calls so far.
@@ -56,16 +58,16 @@ class LaunchMeter {
   double waited_ = 0;
 };
 
-/// While it lives, calls of this thread are counted by this meter, or by none if it is null, as in a capture.
-class Metered {
+/// While it lives, calls of this thread are counted by this limit, or by none if it is null, as in a capture.
+class LimitedLaunches {
  public:
-  explicit Metered(LaunchMeter*);
-  Metered(const Metered&) = delete;
-  Metered& operator=(const Metered&) = delete;
-  ~Metered();
+  explicit LimitedLaunches(LaunchLimit*);
+  LimitedLaunches(const LimitedLaunches&) = delete;
+  LimitedLaunches& operator=(const LimitedLaunches&) = delete;
+  ~LimitedLaunches();
 
  private:
-  LaunchMeter* before_;
+  LaunchLimit* before_;
 };
 
 /// A call put work into the stream. With STAGECRAFT_CUDA_SYNC=1 it is waited for, so that an error names the call that
