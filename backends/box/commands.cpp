@@ -1,3 +1,6 @@
+// Writes what builds a network in the words of iproute2, the inputs of `ip -batch` and `tc -batch` for each namespace;
+// RunningNetwork runs them.
+
 #include "backends/box/commands.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// Follows the changes of a cluster on the clock of this machine, so that links of a built network change when the
+// scenario says so.
+
 #include "backends/box/link_changes.hpp"
 
 #include <poll.h>

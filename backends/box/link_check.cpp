@@ -1,3 +1,6 @@
+// Measures each link of a network that was just built by TCP transfers, alone and two at once, and compares the rates
+// with the nominal ones.
+
 #include "backends/box/link_check.hpp"
 
 #include <arpa/inet.h>

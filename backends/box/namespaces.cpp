@@ -1,3 +1,6 @@
+// System calls that make and enter namespaces of Linux, and the sentence that says which setting of the system forbids
+// them.
+
 #include "backends/box/namespaces.hpp"
 
 #include <fcntl.h>

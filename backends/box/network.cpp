@@ -1,3 +1,6 @@
+// Plans the network that stands for a cluster, as plain data: namespaces, cables, routes and queues, or the reason why
+// this machine cannot carry it.
+
 #include "backends/box/network.hpp"
 
 #include <fmt/core.h>

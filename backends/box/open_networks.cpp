@@ -1,3 +1,6 @@
+// Networks that stay up between commands: a process holds each, and a locked file says how to enter it (`cluster up`,
+// `exec`, `list` and `down`).
+
 #include "backends/box/open_networks.hpp"
 
 #include <fcntl.h>

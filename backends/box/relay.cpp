@@ -1,3 +1,5 @@
+// Carries frames between two TAP cards and holds each back for the latency of its cable.
+
 #include "backends/box/relay.hpp"
 
 #include <fcntl.h>

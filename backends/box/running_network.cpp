@@ -1,3 +1,6 @@
+// Builds a network of namespaces in a process that holds it, applies the changes of its links, and runs programs
+// inside.
+
 #include "backends/box/running_network.hpp"
 
 #include <fmt/core.h>
