@@ -1,3 +1,6 @@
+// The `real::Kernels` of the cpu backend for floats and doubles: selects the kernel of each operation from the tables
+// in this folder, and updates weights.
+
 #include "backends/cpu/kernels.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Matrix products by Eigen, compiled here once for floats and doubles; kernels call them.
+
 #include "backends/cpu/matrix.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Hands released host memory out again, so that a training loop asks the system for memory only in its first iteration.
+
 #include "backends/cpu/memory_pool.hpp"
 
 #include <algorithm>
