@@ -1,3 +1,6 @@
+// Allocates the memory of a virtual device when work is enqueued: each free region has the moment from which it may be
+// used.
+
 #include "backends/cuda/arena.hpp"
 
 #include <algorithm>

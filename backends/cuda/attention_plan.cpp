@@ -1,3 +1,6 @@
+// Attention as graphs of cuDNN's operations, forward and backward, with one execution plan for each shape in the
+// process.
+
 #include "backends/cuda/attention_plan.hpp"
 
 #include <cmath>

@@ -1,3 +1,6 @@
+// Records the work of an iteration as commands and as words to compare: `repeat` launches a graph again where the words
+// are equal.
+
 #include "backends/cuda/command_recorder.hpp"
 
 #include <map>

@@ -1,3 +1,6 @@
+// Waits until enqueued work has ended, without a call that blocks in the driver, and reports what a stuck GPU did not
+// finish.
+
 #include "backends/cuda/completion_watch.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Host threads of which one runs at a time: devices that exchange arrays inside of an instruction pause there until the
+// others have come.
+
 #include "backends/cuda/cooperative_threads.hpp"
 
 #include <utility>

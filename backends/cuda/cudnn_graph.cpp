@@ -1,3 +1,6 @@
+// Describes graphs of operations to cuDNN's backend API and chooses an engine for them; attention_plan.cpp builds its
+// graphs with it.
+
 #include "backends/cuda/cudnn_graph.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Errors of CUDA as text, waits with a time limit, and other small calls of the driver that all files here share.
+
 #include "backends/cuda/driver.hpp"
 
 #include <cstdlib>

@@ -1,3 +1,5 @@
+// Puts the instructions of a Program into CUDA streams in program order: waits, start event, work, end event.
+
 #include "backends/cuda/enqueue.hpp"
 
 #include <algorithm>

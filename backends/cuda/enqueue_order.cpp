@@ -1,3 +1,6 @@
+// Decides in which order instructions are enqueued where the devices of a stage meet inside of them, equal in all
+// processes.
+
 #include "backends/cuda/enqueue_order.hpp"
 
 #include <algorithm>

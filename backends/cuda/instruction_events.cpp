@@ -1,3 +1,6 @@
+// Chooses the instructions that have an event at their end, and reads the events of each iteration as times when it is
+// over.
+
 #include "backends/cuda/instruction_events.hpp"
 
 #include <algorithm>

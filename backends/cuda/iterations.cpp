@@ -1,3 +1,6 @@
+// Splits a program into iterations and finds those that repeat the one before, which `repeat` can run as the same CUDA
+// graph.
+
 #include "backends/cuda/iterations.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Loads cuBLASLt, cuDNN and NCCL when they are needed, and makes and awaits communicators of NCCL.
+
 #include "backends/cuda/libraries.hpp"
 
 #include <dlfcn.h>

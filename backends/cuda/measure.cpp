@@ -1,3 +1,6 @@
+// Measures a profile on GPUs by events: layers on all virtual devices at once, memory bandwidth, updates, messages and
+// what an op adds.
+
 #include "backends/cuda/measure.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Measures the layers and collectives of groups of devices on GPUs; measure.cpp calls it for profiles of groups.
+
 #include "backends/cuda/measure_groups.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The three ways of a message within one GPU or between GPUs of one process: a copy by the driver, a kernel, or NCCL.
+
 #include "backends/cuda/messages.hpp"
 
 #include <map>

@@ -1,3 +1,5 @@
+// Carves one GPU into green contexts, which divide its multiprocessors, and makes streams on them.
+
 #include "backends/cuda/partitions.hpp"
 
 #include <numeric>

@@ -1,3 +1,6 @@
+// Exchanges between the virtual devices of a group inside of an instruction: the last member that comes enqueues the
+// work for all.
+
 #include "backends/cuda/queued_communicator.hpp"
 
 #include <algorithm>

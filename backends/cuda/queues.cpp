@@ -1,3 +1,6 @@
+// The streams of a run, with a vector clock for each: a wait is enqueued only where a stream does not already wait for
+// that work.
+
 #include "backends/cuda/queues.hpp"
 
 #include <algorithm>

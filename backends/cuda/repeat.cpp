@@ -1,3 +1,6 @@
+// Runs iterations one after the other, and launches a CUDA graph where an iteration equals an earlier one; `run` calls
+// it.
+
 #include "backends/cuda/repeat.hpp"
 
 #include <fmt/core.h>

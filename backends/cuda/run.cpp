@@ -1,3 +1,6 @@
+// Runs a Program on the GPUs of this process: virtual devices, messages, warm-up, the run itself, and the Timeline that
+// comes of it.
+
 #include "backends/cuda/run.hpp"
 
 #include <algorithm>

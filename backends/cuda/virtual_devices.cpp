@@ -1,3 +1,5 @@
+// Makes the devices of a plan from the GPUs here: whole GPUs, equal partitions, or several on one undivided GPU.
+
 #include "backends/cuda/virtual_devices.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Small kernels that show what a device does; the checks of first_run launch them.
+
 #include "backends/cuda/first_run/kernels.hpp"
 
 #include <cuda_bf16.h>

@@ -1,3 +1,6 @@
+// The `real::Kernels` of one CUDA stream: selects the kernels of each operation by its kind and the width of its
+// numbers.
+
 #include "backends/cuda/kernels/kernels.hpp"
 
 #include <algorithm>

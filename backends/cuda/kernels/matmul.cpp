@@ -1,3 +1,6 @@
+// Matrix products by cuBLASLt: converts row-major to column-major, finds a plan for each shape, and runs products with
+// bias, row sums or GELU.
+
 #include "backends/cuda/kernels/product_plan.hpp"
 
 #include <map>

@@ -1,3 +1,5 @@
+// Scratch memory in stream order, and pinned host memory for copies that do not block.
+
 #include "backends/cuda/kernels/memory.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// Tells cuBLASLt what a product is (layouts, types, epilogue) and lets it choose an algorithm; matmul.cpp keeps the
+// plans.
+
 #include "backends/cuda/kernels/product_plan.hpp"
 
 #include <array>

@@ -1,3 +1,5 @@
+// Decides on which GPU of which process each device of a plan runs, from what all processes see.
+
 #include "backends/cuda/ranks/gpu_slots.hpp"
 
 #include <fmt/core.h>

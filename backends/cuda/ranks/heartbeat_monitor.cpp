@@ -1,3 +1,5 @@
+// Combines the progress of all processes ten times a second, so that each learns when one has failed or all are stuck.
+
 #include "backends/cuda/ranks/heartbeat_monitor.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// The NCCL communicators of a run over several GPUs: which GPUs share one, the calls for messages and sums, errors and
+// shutdown.
+
 #include "backends/cuda/ranks/nccl_communicators.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Runs a program together with other processes, relates the clocks of the GPUs, and joins the times on the first
+// process.
+
 #include "backends/cuda/ranks/together.hpp"
 
 #include <fmt/core.h>
