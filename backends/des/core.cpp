@@ -1,3 +1,5 @@
+// The event loop that `fluid` and `simgrid` share: starts what is ready, and asks a Network only to carry the bytes.
+
 #include "backends/des/core.hpp"
 
 #include <algorithm>

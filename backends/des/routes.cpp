@@ -1,3 +1,6 @@
+// The routes that a Program needs in a cluster, checked for the network models: every link has sensible numbers, every
+// pair is connected.
+
 #include "backends/des/routes.hpp"
 
 #include <fmt/core.h>
