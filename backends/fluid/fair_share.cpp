@@ -1,3 +1,6 @@
+// Rates of concurrent transfers by max-min fairness, updated only where a flow came or went; the backend `fluid` and
+// the check of links in a box ask it.
+
 #include "backends/fluid/fair_share.hpp"
 
 #include <algorithm>

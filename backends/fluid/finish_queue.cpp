@@ -1,3 +1,5 @@
+// A heap of transfers by the time at which they end, in which each can move when its rate changes.
+
 #include "backends/fluid/finish_queue.hpp"
 
 #include <algorithm>
