@@ -1,3 +1,5 @@
+// Arrays in the memory of a device, counted by what they are used for, for the measured peaks of a run.
+
 #include "backends/real/array.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// What each kind of collective does with data: which numbers of which member become, or are added to, which numbers of
+// a result.
+
 #include "backends/real/collectives.hpp"
 
 #include <memory>

@@ -1,3 +1,5 @@
+// Deals the devices of a program to processes, in equal blocks of neighbors.
+
 #include "backends/real/device_placement.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// The part of an operation that one device of a tensor and context group computes, and which of the weights it holds.
+
 #include "backends/real/divided_operation.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Entry of the real backends: runs a Program on threads or processes, or emulates it, and returns its Timeline.
+
 #include "backends/real/execute.hpp"
 
 #include <algorithm>

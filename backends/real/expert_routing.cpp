@@ -1,3 +1,5 @@
+// Where each row goes in an expert group, computed by every member from the choices of all members.
+
 #include "backends/real/expert_routing.hpp"
 
 namespace stagecraft::real {

@@ -1,3 +1,6 @@
+// Which part of a gradient each bucket of a Program sums, and after which operation of the backward that part is
+// complete.
+
 #include "backends/real/gradient_buckets.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Sums, gathers and scatters of a group of devices inside of their instructions, on whatever carries their arrays.
+
 #include "backends/real/group_communicator.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Collects what the members of a group measured, and puts their layers and collectives into a profile.
+
 #include "backends/real/group_readings.hpp"
 
 #include <algorithm>

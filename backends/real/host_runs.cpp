@@ -1,3 +1,5 @@
+// Repeats a measurement on several threads at the same time, with cold caches where an iteration would leave them so.
+
 #include "backends/real/host_runs.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// What all Kernels share: the layout of weights, what an operation keeps for its backward, and defaults of optional
+// kernels.
+
 #include "backends/real/kernels.hpp"
 
 #include "sim/core/diagnostic.hpp"

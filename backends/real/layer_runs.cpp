@@ -1,3 +1,5 @@
+// Runs a model again and again to time its layers and updates; profiles of the CPU and of GPUs share it.
+
 #include "backends/real/layer_runs.hpp"
 
 #include <algorithm>

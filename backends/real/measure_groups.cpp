@@ -1,3 +1,5 @@
+// Measures the layers and collectives of groups of devices that are threads of this host; measure.cpp calls it.
+
 #include "backends/real/measure_groups.hpp"
 
 #include <algorithm>

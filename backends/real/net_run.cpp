@@ -1,3 +1,5 @@
+// Runs the operations of a stage on some samples with the kernels of a device: forward, and the two halves of backward.
+
 #include "backends/real/net_run.hpp"
 
 #include <algorithm>

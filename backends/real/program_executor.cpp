@@ -1,3 +1,6 @@
+// The interpreter of real backends: starts each instruction of a Program when all that it waits for has ended, and
+// watches for standstill.
+
 #include "backends/real/program_executor.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The results of a process as bytes, and the merged results of all processes.
+
 #include "backends/real/records.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Refuses a workload with an operation that a backend has no kernel for; backends call it before a run.
+
 #include "backends/real/required_kernels.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Reads from the kernel how long a thread was runnable without a core, for `Timeline::core_waits`.
+
 #include "backends/real/run_queue.hpp"
 
 #include <fcntl.h>

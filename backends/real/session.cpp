@@ -1,3 +1,5 @@
+// Everything that a real run holds: stages, memories, groups and messages; hands each instruction to its stage.
+
 #include "backends/real/session.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Executes the compute instructions of one stage on one device: forward, backward, update, with its stash and
+// gradients.
+
 #include "backends/real/stage_executor.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Compiles a stage, or the part of it on one device of a group, to a list of operations with the positions of tensors
+// and weights.
+
 #include "backends/real/stage_net.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Draws the weights at the start, equal for every plan, and cuts the part of a device out of the weights of a whole
+// stage.
+
 #include "backends/real/stage_weights.hpp"
 
 #include <algorithm>

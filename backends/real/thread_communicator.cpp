@@ -1,3 +1,5 @@
+// A group of devices with a thread each: the members wait for each other and read each other's arrays.
+
 #include "backends/real/thread_communicator.hpp"
 
 #include <utility>

@@ -1,3 +1,6 @@
+// Chooses a processor for each thread of a run, a physical core each as far as there are any, and keeps the thread
+// there.
+
 #include "backends/real/thread_places.hpp"
 
 #include <pthread.h>

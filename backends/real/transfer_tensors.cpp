@@ -1,3 +1,5 @@
+// The tensors that stages send each other: copied within a process, packed and unpacked between processes.
+
 #include "backends/real/transfer_tensors.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The weight versions, predictions and optimizer state of a stage on a device; frees a version after its last reader.
+
 #include "backends/real/weight_store.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Carries the messages and collectives of a program between processes over MPI.
+
 #include "backends/real/mpi/transport.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// The short messages of processes over MPI, how the processes part, and the transport of a run over MPI.
+
 #include "backends/real/mpi/wire.hpp"
 
 #include <algorithm>

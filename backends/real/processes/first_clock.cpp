@@ -1,3 +1,5 @@
+// Reads the clock of the first process over messages, so that the times of all processes can be joined.
+
 #include "backends/real/processes/first_clock.hpp"
 
 #include <thread>

@@ -1,3 +1,5 @@
+// How the processes of a world wait for each other, and how all of them end with one text when one fails.
+
 #include "backends/real/processes/meeting.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Combines a few numbers of all processes on the first one, such as the progress in a heartbeat.
+
 #include "backends/real/processes/reduction.hpp"
 
 #include <string>

@@ -1,3 +1,5 @@
+// Waits for short messages of other processes, with deadlines, over whatever connects them (MPI or TCP).
+
 #include "backends/real/processes/wire.hpp"
 
 #include <fmt/core.h>

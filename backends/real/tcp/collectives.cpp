@@ -1,3 +1,5 @@
+// The collectives of a program over TCP: what each process sends to which other one, and in which order it sums.
+
 #include "backends/real/tcp/collectives.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Sends and receives frames (a header and data) on one TCP connection that never blocks.
+
 #include "backends/real/tcp/connection.hpp"
 
 #include <linux/sockios.h>

@@ -1,3 +1,5 @@
+// Which connections for data a program needs between processes: one for each stream of messages.
+
 #include "backends/real/tcp/lanes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Forks the processes of `--processes` on this host and tells them each other's addresses; says how each ended.
+
 #include "backends/real/tcp/local_processes.hpp"
 
 #include <arpa/inet.h>

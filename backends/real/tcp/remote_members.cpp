@@ -1,3 +1,5 @@
+// Exchanges the arrays of a group of devices between processes over TCP, inside of an instruction.
+
 #include "backends/real/tcp/remote_members.hpp"
 
 #include <cstring>

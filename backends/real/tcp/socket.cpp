@@ -1,3 +1,5 @@
+// Addresses of `--hosts`, and sockets that listen, connect and close themselves.
+
 #include "backends/real/tcp/socket.hpp"
 
 #include <netdb.h>

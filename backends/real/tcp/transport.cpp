@@ -1,3 +1,5 @@
+// Carries the messages of a program between processes over TCP; collectives.cpp has its collectives.
+
 #include "backends/real/tcp/transport.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// The connections of this process to all others over TCP: how they meet, frames and short messages on them, and losses.
+
 #include "backends/real/tcp/wire.hpp"
 
 #include <sys/epoll.h>
