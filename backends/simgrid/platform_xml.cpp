@@ -1,3 +1,5 @@
+// Checks a SimGrid platform file and writes it again from what is allowed, so that SimGrid never sees the original.
+
 #include "backends/simgrid/platform_xml.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Reads a SimGrid platform file as hosts and routes, by SimGrid itself in a child process; for clusters of the
+// generator `simgrid_xml`.
+
 #include <fmt/core.h>
 #include <sys/mman.h>
 #include <unistd.h>

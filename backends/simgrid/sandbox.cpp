@@ -1,3 +1,5 @@
+// Runs work in a child process and throws here what it threw there.
+
 #include "backends/simgrid/sandbox.hpp"
 
 #include <fmt/core.h>

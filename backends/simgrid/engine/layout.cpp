@@ -1,3 +1,5 @@
+// Reduces the routes that a Program needs to a flat star around one switch, which SimGrid builds in linear time.
+
 #include "backends/simgrid/engine/layout.hpp"
 
 #include <algorithm>

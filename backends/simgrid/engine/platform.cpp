@@ -1,3 +1,5 @@
+// Builds SimGrid's platform from a Layout: hosts, links and routes, and the options of its network model.
+
 #include "backends/simgrid/engine/platform.hpp"
 
 #include <fmt/core.h>

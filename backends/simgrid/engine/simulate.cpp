@@ -1,3 +1,5 @@
+// Simulates a Program with SimGrid as the network of des::Core; runs in the child process that sandbox.cpp starts.
+
 #include <fmt/core.h>
 #include <algorithm>
 #include <csignal>
