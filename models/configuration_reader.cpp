@@ -1,3 +1,6 @@
+// Converts the values of a config.json of Hugging Face to fields of the builder `transformer`; the families in
+// models/configurations call it.
+
 #include "models/configuration_reader.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Writes the operations of the layers of a decoder from its shape; the builder `transformer` calls it.
+
 #include "models/decoder.hpp"
 
 #include <cmath>

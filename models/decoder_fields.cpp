@@ -1,3 +1,6 @@
+// The fields of the builder `transformer` for decoders other than GPT-2 (grouped heads, latent attention, experts), and
+// how they become a DecoderShape.
+
 #include "models/decoder_fields.hpp"
 
 #include <fmt/core.h>

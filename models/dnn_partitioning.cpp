@@ -1,3 +1,5 @@
+// For `stagecraft import dnn-partitioning`: reads the JSON of the released dnn-partitioning as a model and a scenario.
+
 #include "models/dnn_partitioning.hpp"
 
 #include <algorithm>

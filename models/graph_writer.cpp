@@ -1,3 +1,5 @@
+// What all builders share: amounts of usual layers, bytes for them by the precision, and the finished ModelGraph.
+
 #include "models/graph_writer.hpp"
 
 #include <fmt/core.h>

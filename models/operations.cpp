@@ -1,3 +1,5 @@
+// Operations that several builders write: products, attention, norms, losses, and a whole Transformer layer.
+
 #include "models/operations.hpp"
 
 #include <fmt/core.h>

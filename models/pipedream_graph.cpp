@@ -1,3 +1,6 @@
+// For `stagecraft import pipedream-graph`: reads a profile of PipeDream as a model with measured times, and writes such
+// a model as YAML.
+
 #include "models/pipedream_graph.hpp"
 
 #include <fmt/core.h>

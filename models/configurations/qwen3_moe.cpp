@@ -1,3 +1,5 @@
+// Reads config.json of Qwen3 with experts.
+
 #include "models/configuration_reader.hpp"
 
 namespace stagecraft::model_configurations {

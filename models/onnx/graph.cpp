@@ -1,3 +1,5 @@
+// Puts the nodes of an ONNX file in topological order and computes every shape; import.cpp makes layers of them.
+
 #include "models/onnx/graph.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// Makes the layers of a model from an analyzed ONNX graph, with parameters, ties and stashes, for `stagecraft import
+// onnx`.
+
 #include "models/onnx/import.hpp"
 
 #include <algorithm>

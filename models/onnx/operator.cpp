@@ -1,3 +1,5 @@
+// The table of all ONNX operators, and what each of them asks of its node: inputs, attributes, axes.
+
 #include "models/onnx/operator.hpp"
 
 #include <fmt/core.h>
