@@ -1,3 +1,6 @@
+// What all generators share: reads device types and links, adds devices, switches and links to a Cluster, and checks
+// the result.
+
 #include "topologies/cluster_writer.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Writes a cluster as a platform file of SimGrid, for `stagecraft export simgrid-xml`.
+
 #include "topologies/simgrid_xml.hpp"
 
 #include <array>
