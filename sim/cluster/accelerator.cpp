@@ -1,3 +1,5 @@
+// Reads a file of topologies/devices, with its relatives (`like`), as an Accelerator.
+
 #include "sim/cluster/accelerator.hpp"
 
 #include <algorithm>

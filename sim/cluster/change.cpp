@@ -1,3 +1,5 @@
+// A change of a cluster as text, such as "gpu3 at 50 % from 2 s", for reports and refusals.
+
 #include "sim/cluster/change.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// The fields `changes` and `jitter` of a cluster, and how they are read.
+
 #include "sim/cluster/change_fields.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Questions about a Cluster: names of vertices, and which devices share a node or a host.
+
 #include "sim/cluster/cluster.hpp"
 
 #include <algorithm>

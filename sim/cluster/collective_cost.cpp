@@ -1,3 +1,6 @@
+// The time of a collective as one formula with constants of the device type, without routes; the last source of
+// CostRules::price().
+
 #include "sim/cluster/collective_cost.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Measured times of collectives: reads them, interpolates between sizes, and fits the constants of collective_cost.hpp
+// to them.
+
 #include "sim/cluster/collective_curve.hpp"
 
 #include <algorithm>

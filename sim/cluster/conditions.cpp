@@ -1,3 +1,6 @@
+// The effect of a cluster's changes and jitter on ops and messages; simulators, emulated runs and networks in a box ask
+// it.
+
 #include "sim/cluster/conditions.hpp"
 
 #include <algorithm>

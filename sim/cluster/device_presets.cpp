@@ -1,3 +1,5 @@
+// Finds a device type by name in topologies/devices, and what a cluster and the costs take from it.
+
 #include "sim/cluster/device_presets.hpp"
 
 #include <fmt/core.h>

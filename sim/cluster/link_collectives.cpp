@@ -1,3 +1,5 @@
+// Times of collectives by their phases on idle links, and the least time that the links permit.
+
 #include "sim/cluster/link_collectives.hpp"
 
 #include <fmt/core.h>

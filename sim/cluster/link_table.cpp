@@ -1,3 +1,5 @@
+// Bandwidth, latency and message time between two devices on an idle network; planners and costs ask it.
+
 #include "sim/cluster/link_table.hpp"
 
 namespace stagecraft {

@@ -1,3 +1,5 @@
+// The memory of a GPU that CUDA, NCCL and the allocator take, with the measurements behind it.
+
 #include "sim/cluster/memory_reserve.hpp"
 
 #include <algorithm>

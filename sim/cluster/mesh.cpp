@@ -1,3 +1,5 @@
+// The devices of a stage as a grid of tensor, context, expert and data axes, and the groups along each axis.
+
 #include "sim/cluster/mesh.hpp"
 
 #include <map>

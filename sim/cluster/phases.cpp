@@ -1,3 +1,5 @@
+// Chooses the algorithm of a collective and divides it into phases, whose messages simulators put on the links.
+
 #include "sim/cluster/phases.hpp"
 
 #include <algorithm>

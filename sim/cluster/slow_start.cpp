@@ -1,3 +1,5 @@
+// How much longer the first message of a TCP connection takes than later ones.
+
 #include "sim/cluster/slow_start.hpp"
 
 namespace stagecraft {
