@@ -1,3 +1,6 @@
+// Columns of CSV files and members of rows in JSON, each with a type and a meaning, for writers and `stagecraft
+// schema`.
+
 #include "sim/config/columns.hpp"
 
 #include "sim/core/json.hpp"

@@ -1,3 +1,5 @@
+// Parses expressions such as `2 * plan.stages <= 16`, which expression_value.cpp evaluates; sweeps have them.
+
 #include "sim/config/expression.hpp"
 
 #include <algorithm>

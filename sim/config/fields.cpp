@@ -1,3 +1,5 @@
+// Makes the rows of field tables (integer, choice, quantity, list, variant) and reads checked values by them.
+
 #include "sim/config/fields.hpp"
 
 #include <cmath>

@@ -1,3 +1,5 @@
+// Finds models, clusters, scenarios and other files by name, in the folders of STAGECRAFT_PATH and of the installation.
+
 #include "sim/config/library.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Puts a value at a path such as "run.micro_batches" into a tree, for `--set`, sweeps and `override:`.
+
 #include "sim/config/override.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Lines and columns of a text that is parsed, as people count them, for messages.
+
 #include "sim/config/source.hpp"
 
 #include <algorithm>

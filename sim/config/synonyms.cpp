@@ -1,3 +1,5 @@
+// The words that other programs use for fields and values here, for "did you mean".
+
 #include "sim/config/synonyms.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Builds a tree of values from the events of the YAML and the JSON parser, with limits on its size.
+
 #include "sim/config/tree_builder.hpp"
 
 #include <fmt/core.h>

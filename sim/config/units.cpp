@@ -1,3 +1,5 @@
+// Reads quantities such as "25 GB/s" as base units, and explains what is wrong with others.
+
 #include "sim/config/units.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The tree of a YAML or JSON text with its places: look-ups, problems, and writing it as YAML or JSON.
+
 #include "sim/config/value.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What checking, the schema, `explain` and overrides share: checks of scalars, and the tables inside of a field.
+
 #include "sim/config/walk.hpp"
 
 #include <algorithm>
