@@ -1,3 +1,5 @@
+// What the long steps of this process have done so far; a progress line on stderr reads it.
+
 #include "sim/core/activity.hpp"
 
 #include <pthread.h>

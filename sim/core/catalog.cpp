@@ -1,3 +1,5 @@
+// The error for a name that is in no catalog, with suggestions.
+
 #include "sim/core/catalog.hpp"
 
 #include <algorithm>

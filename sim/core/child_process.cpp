@@ -1,3 +1,5 @@
+// Forks a child that runs a function, exchanges messages with it over a socket, and says how it ended.
+
 #include "sim/core/child_process.hpp"
 
 #include <fcntl.h>

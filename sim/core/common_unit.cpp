@@ -1,3 +1,5 @@
+// Finds a unit in which times are whole numbers, so that equal sums compare equal.
+
 #include "sim/core/common_unit.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The processors that this process may use, by its affinity mask, its physical cores and the quota of its control
+// group.
+
 #include "sim/core/cores.hpp"
 
 #ifdef __linux__

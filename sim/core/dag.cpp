@@ -1,3 +1,5 @@
+// Topological order, depths and the shortest cycle of a directed graph.
+
 #include "sim/core/dag.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Renders problems for people, with the line and a caret, and the four kinds of error that carry them.
+
 #include "sim/core/diagnostic.hpp"
 
 #include <algorithm>

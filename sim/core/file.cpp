@@ -1,3 +1,5 @@
+// Reads whole files, and notes which files were inputs, so that no output replaces one.
+
 #include "sim/core/file.hpp"
 
 #include <array>

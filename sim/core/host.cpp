@@ -1,3 +1,5 @@
+// Free memory of this machine, and settings of its allocator.
+
 #include "sim/core/host.hpp"
 
 #ifdef __linux__

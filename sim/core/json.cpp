@@ -1,3 +1,5 @@
+// JSON values: look-ups by key, equality, and printing.
+
 #include "sim/core/json.hpp"
 
 #include <algorithm>

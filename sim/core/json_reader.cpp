@@ -1,3 +1,5 @@
+// Reads JSON by the parser of nlohmann, with the offset of each value and limits on depth and size.
+
 #include "sim/core/json_reader.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Writes files without losing what was there: a temporary file takes the place of the old one, and foreign files are
+// refused.
+
 #include "sim/core/output.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Quantities as text in the unit that suits them, such as "1.5 ms".
+
 #include "sim/core/quantity.hpp"
 
 #include <cmath>

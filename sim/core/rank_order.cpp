@@ -1,3 +1,5 @@
+// Reads and writes the order in which ranks are numbered, such as "tp-cp-ep-dp-pp".
+
 #include "sim/core/rank_order.hpp"
 
 #include <algorithm>

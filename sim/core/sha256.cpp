@@ -1,3 +1,5 @@
+// SHA-256 of a text, by instructions of the processor where it has them.
+
 #include "sim/core/sha256.hpp"
 
 #ifdef __x86_64__

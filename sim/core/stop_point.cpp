@@ -1,3 +1,5 @@
+// Ends long computations of a thread where they call stop_point(), once the innermost StopScope says so.
+
 #include "sim/core/stop_point.hpp"
 
 #include <utility>

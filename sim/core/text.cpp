@@ -1,3 +1,5 @@
+// Helpers for texts: suggestions by spelling, lists, printable characters, escapes of XML and CSV.
+
 #include "sim/core/text.hpp"
 
 #include <algorithm>

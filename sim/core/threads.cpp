@@ -1,3 +1,5 @@
+// Starts threads with a clear error where the system has no more, and runs numbered tasks on several.
+
 #include "sim/core/threads.hpp"
 
 #include <algorithm>
