@@ -1,3 +1,5 @@
+// Joins lists of collectives, equal ones as rounds of one, and sums what they take and what an op waits for.
+
 #include "sim/cost/collective.hpp"
 
 #include <algorithm>

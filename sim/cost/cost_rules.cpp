@@ -1,3 +1,5 @@
+// The one price list of collectives: measured times, curves, links, or constants of the device type.
+
 #include "sim/cost/cost_rules.hpp"
 
 #include "sim/cluster/link_collectives.hpp"

@@ -1,3 +1,5 @@
+// Seconds of every layer on every device type: measured, given, by kernels, or by a roofline.
+
 #include "sim/cost/cost_table.hpp"
 
 #include <fmt/core.h>

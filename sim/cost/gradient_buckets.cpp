@@ -1,3 +1,5 @@
+// Divides the gradients of a stage into buckets, and says after which share of the backward each is complete.
+
 #include "sim/cost/gradient_buckets.hpp"
 
 #include <algorithm>

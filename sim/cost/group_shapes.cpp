@@ -1,3 +1,6 @@
+// Size and spread over nodes of every group of a stage, before its devices are chosen, so that planners can price
+// collectives.
+
 #include "sim/cost/group_shapes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The time of a kernel on a device: products by waves of tiles, attention, experts, and what is bound by memory.
+
 #include "sim/cost/kernel.hpp"
 
 #include <algorithm>

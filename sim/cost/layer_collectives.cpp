@@ -1,3 +1,5 @@
+// Derives the collectives of a layer from how its operations are divided over tensor, context and expert groups.
+
 #include "sim/cost/layer_collectives.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The kernels of each part of a layer, forward and backward, as the software stack runs them.
+
 #include "sim/cost/layer_kernels.hpp"
 
 #include <cmath>

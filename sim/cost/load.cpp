@@ -1,3 +1,5 @@
+// How flops, kept arrays and outputs of a layer grow with the load of a micro-batch, also where sequences are packed.
+
 #include "sim/cost/load.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// The kernels of one operation on one device of a stage, with the sizes that this device has.
+
 #include "sim/cost/operation_kernels.hpp"
 
 #include "sim/core/diagnostic.hpp"

@@ -1,3 +1,6 @@
+// Adds kernels, launches and collectives of a pass to its time by class, and takes collectives that are instructions
+// out again.
+
 #include "sim/cost/pass_time.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// A profile: its fields, look-ups with interpolation, and writing it as YAML.
+
 #include "sim/cost/profile.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds the operations of a layer, such as shared experts, that can run next to the exchanges of its experts.
+
 #include "sim/cost/side_operations.hpp"
 
 #include <algorithm>

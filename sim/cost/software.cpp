@@ -1,3 +1,5 @@
+// The table of software stacks: what each training framework does that costs time, with its sources.
+
 #include "sim/cost/software.hpp"
 
 #include "sim/core/diagnostic.hpp"

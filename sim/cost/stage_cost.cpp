@@ -1,3 +1,5 @@
+// Seconds and memory of a stage for one micro-batch, from its layers, its groups and the software stack.
+
 #include "sim/cost/stage_cost.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The names of kinds of recomputation.
+
 #include "sim/cost/stage_shape.hpp"
 
 #include "sim/core/enum_array.hpp"
