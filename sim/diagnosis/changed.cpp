@@ -1,3 +1,5 @@
+// Simulates the suggestions of a diagnosis, each as a scenario with its options.
+
 #include "sim/diagnosis/changed.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Calls every rule, puts the findings in the order of what they cost, and simulates their suggestions; entry of this
+// folder.
+
 #include "sim/diagnosis/diagnose.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Helpers with which rules write their findings: names of stages and devices, shares of the period.
+
 #include "sim/diagnosis/finding.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Asks the exporter of the software stack whether its framework accepts a changed plan, so that no refused advice is
+// given.
+
 #include "sim/diagnosis/framework_check.hpp"
 
 #include <algorithm>

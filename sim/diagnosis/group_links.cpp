@@ -1,3 +1,5 @@
+// Finds the one slow link that explains most of what collectives of groups cost; rules for collectives call it.
+
 #include "sim/diagnosis/group_links.hpp"
 
 #include <algorithm>

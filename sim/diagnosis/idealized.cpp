@@ -1,3 +1,6 @@
+// Simulates the same program without one of its costs, such as contention or messages; what this saves is what the cost
+// takes.
+
 #include "sim/diagnosis/idealized.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Diagnosis of a real run, from its timeline; suggestions come from a simulation of the same scenario.
+
 #include "sim/diagnosis/measured.hpp"
 
 #include <algorithm>

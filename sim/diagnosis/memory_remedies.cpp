@@ -1,3 +1,5 @@
+// Searches for the least change with which a plan fits in memory, for the error of a plan that does not fit.
+
 #include "sim/diagnosis/memory_remedies.hpp"
 
 #include <algorithm>

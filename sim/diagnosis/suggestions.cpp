@@ -1,3 +1,5 @@
+// Suggestions that several rules make, as options of the command line.
+
 #include "sim/diagnosis/suggestions.hpp"
 
 #include <algorithm>
