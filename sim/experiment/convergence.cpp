@@ -1,3 +1,5 @@
+// Trains with several methods and seeds, and takes the time of an update, for `stagecraft convergence`.
+
 #include "sim/experiment/convergence.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Turns an experiment into one on a machine with fewer cores than devices, whose cores are a shared link.
+
 #include "sim/experiment/core_sharing.hpp"
 
 #include <algorithm>

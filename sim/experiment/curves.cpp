@@ -1,3 +1,5 @@
+// The measured collectives that a cluster names: reads them, gives them to the costs, and notes what they price.
+
 #include "sim/experiment/curves.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Makes an Experiment of a checked scenario, and variants of it that share the model, the cluster and the costs.
+
 #include "sim/experiment/experiment.hpp"
 
 #include <utility>

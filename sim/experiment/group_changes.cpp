@@ -1,3 +1,5 @@
+// Turns changes of the members of a group into changes of the device that stands for the group.
+
 #include "sim/experiment/group_changes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Refuses what this machine or a real backend cannot run, before time and memory are spent on it.
+
 #include "sim/experiment/limits.hpp"
 
 #include <algorithm>

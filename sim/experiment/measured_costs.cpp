@@ -1,3 +1,5 @@
+// An experiment with the op times of a real run in place of predicted ones, which `validate` simulates.
+
 #include "sim/experiment/measured_costs.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds the micro-batch sizes in a checked plan, and how many replicas share each micro-batch.
+
 #include "sim/experiment/micro_batch_sizes.hpp"
 
 #include <algorithm>

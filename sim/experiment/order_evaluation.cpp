@@ -1,3 +1,5 @@
+// Simulates one order of an experiment on `ideal`, for schedules that search for an order.
+
 #include "sim/experiment/order_evaluation.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Puts the place in the scenario into errors of later steps, which only know a path.
+
 #include "sim/experiment/places.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Lists what the groups of a plan need and a profile has not measured, for notes of reports.
+
 #include "sim/experiment/profile_gaps.hpp"
 
 #include <algorithm>

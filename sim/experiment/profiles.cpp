@@ -1,3 +1,5 @@
+// Reads the profiles that a scenario names, and gives what they measured to links and memories of the cluster.
+
 #include "sim/experiment/profiles.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Measures a profile of an experiment, and validates: profiles, simulates, runs and compares.
+
 #include "sim/experiment/profiling.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Replaces names, files and `base` with `override` in a scenario by what they stand for.
+
 #include "sim/experiment/references.hpp"
 
 #include <algorithm>

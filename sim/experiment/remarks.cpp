@@ -1,3 +1,5 @@
+// Notes on an experiment that tables and reports print: implausible units, idle devices, what is not simulated.
+
 #include "sim/experiment/remarks.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The road from an Experiment to an Outcome on one page: plan, schedule, program, timeline, report.
+
 #include "sim/experiment/run.hpp"
 
 #include <algorithm>

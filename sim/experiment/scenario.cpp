@@ -1,3 +1,5 @@
+// Reads a scenario: resolves references, applies overrides, checks every field, and settles what fields mean together.
+
 #include "sim/experiment/scenario.hpp"
 
 #include <algorithm>

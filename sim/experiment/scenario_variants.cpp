@@ -1,3 +1,5 @@
+// Reads a scenario again with more options, without parsing its file again, for diagnoses and searches.
+
 #include "sim/experiment/scenario_variants.hpp"
 
 #include <memory>

@@ -1,3 +1,5 @@
+// Turns older forms of a scenario into the newest one, so that all other code knows only that.
+
 #include "sim/experiment/scenario_version.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// The field tables of scenarios, models and clusters, and the maps `run`, `report` and others as typed settings.
+
 #include "sim/experiment/settings.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Replaces a cluster that is a platform file of SimGrid by the devices, links and routes in it.
+
 #include "sim/experiment/simgrid_xml.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// How many stages a schedule puts on each rank when it takes the place of another; `compare` and sweeps ask.
+
 #include "sim/experiment/stages_of_schedule.hpp"
 
 #include <set>

@@ -1,3 +1,5 @@
+// Version, commit and build ID of this program, and the name of this machine.
+
 #include "sim/experiment/version.hpp"
 
 #include <link.h>
