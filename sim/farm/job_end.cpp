@@ -1,3 +1,5 @@
+// The ends of jobs as bytes, which other processes send to the first.
+
 #include <nlohmann/json.hpp>
 
 #include "sim/farm/job_farm.hpp"

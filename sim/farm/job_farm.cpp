@@ -1,3 +1,5 @@
+// What every process of a JobFarm does: joins the others, does the jobs that it gets, and shows that it is alive.
+
 #include "sim/farm/job_farm.hpp"
 
 #include <algorithm>
