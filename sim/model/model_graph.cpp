@@ -1,3 +1,5 @@
+// Sums over a ModelGraph, look-ups by name, and its check.
+
 #include "sim/model/model_graph.hpp"
 
 #include <set>

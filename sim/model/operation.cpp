@@ -1,3 +1,5 @@
+// Parameters, floating-point operations and kept arrays of each kind of operation, and how a group divides them.
+
 #include "sim/model/operation.hpp"
 
 #include <fmt/core.h>

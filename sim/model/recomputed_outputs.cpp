@@ -1,3 +1,6 @@
+// Chooses the operations of a layer whose outputs `recompute: outputs` computes again: norms, activations and
+// up-projections.
+
 #include "sim/model/recomputed_outputs.hpp"
 
 namespace stagecraft {
