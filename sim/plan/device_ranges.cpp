@@ -1,3 +1,5 @@
+// Reads and writes ranges of devices such as "node0.gpu[0-3]".
+
 #include "sim/plan/device_ranges.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Which rank runs which stage: linear, loop, V, wave and bidirectional; schedules and planners share these rules.
+
 #include "sim/plan/placement.hpp"
 
 #include <algorithm>

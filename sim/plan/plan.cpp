@@ -1,3 +1,5 @@
+// Places stages on devices, makes simple plans, and answers questions about any: its devices, its ranks, its text.
+
 #include "sim/plan/plan.hpp"
 
 #include <fmt/core.h>

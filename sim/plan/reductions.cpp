@@ -1,3 +1,5 @@
+// Derives from a plan which devices sum which gradients, and which updates wait for each other.
+
 #include "sim/plan/reductions.hpp"
 
 #include <algorithm>

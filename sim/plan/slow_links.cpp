@@ -1,3 +1,5 @@
+// The least time of collectives on the links between the very devices of a stage, which prices by shape do not know.
+
 #include "sim/plan/slow_links.hpp"
 
 #include <map>

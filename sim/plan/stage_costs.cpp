@@ -1,3 +1,5 @@
+// The cost of every stage of a plan on each of its devices; schedules and programs take their times from here.
+
 #include "sim/plan/stage_costs.hpp"
 
 #include <map>

@@ -1,3 +1,5 @@
+// The groups of devices that run a collective of a stage, from the stage's mesh.
+
 #include "sim/plan/stage_groups.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Names several stages in one phrase, such as "stages s0..s7", for messages.
+
 #include "sim/plan/stage_names.hpp"
 
 #include <optional>
