@@ -1,3 +1,5 @@
+// Tries every division of a chain into stages and replicas; the planner `brute` and tests call it.
+
 #include "sim/planners/chain_partition/brute.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Finds where a pipeline may be cut: sets of layers that contain the inputs of all their layers.
+
 #include "sim/planners/chain_partition/cuts.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// PipeDream's dynamic program on one level of machines, and over all levels; pipedream.cpp calls it.
+
 #include "sim/planners/chain_partition/level_search.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Searches for the fastest chain of stages on devices of several types; the planners of chains share it.
+
 #include "sim/planners/chain_partition/mixed.hpp"
 
 #include <fmt/core.h>

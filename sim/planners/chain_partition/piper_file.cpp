@@ -1,3 +1,5 @@
+// Reads an input file of the released Piper, for `stagecraft import piper` and tests.
+
 #include "sim/planners/chain_partition/piper_file.hpp"
 
 #include <fmt/core.h>

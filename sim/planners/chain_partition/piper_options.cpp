@@ -1,3 +1,5 @@
+// Lists for each cut the stages that may follow it, by time and memory; Piper's search chooses among them.
+
 #include "sim/planners/chain_partition/piper_options.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Turns the options of a planner of chains into the problem that these searches solve, and their result into a plan.
+
 #include "sim/planners/chain_partition/planning.hpp"
 
 #include <fmt/core.h>

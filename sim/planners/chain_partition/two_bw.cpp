@@ -1,3 +1,5 @@
+// The formulas of PipeDream-2BW for time and memory, and its even division of layers; two_bw_planner.cpp calls it.
+
 #include "sim/planners/chain_partition/two_bw.hpp"
 
 #include <algorithm>

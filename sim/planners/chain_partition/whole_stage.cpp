@@ -1,3 +1,6 @@
+// Sums over the layers of a stage that all run in one variant, each from the stage before it; Piper's search reads
+// them.
+
 #include "sim/planners/chain_partition/whole_stage.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Seconds, bytes and parameters of the layers in front of each cut, and variants of layers that fit in memory.
+
 #include "sim/planners/chain_partition/workload.hpp"
 
 #include <algorithm>

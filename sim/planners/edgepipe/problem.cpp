@@ -1,3 +1,5 @@
+// PipeEdge's problem (a chain of layers on any devices in any order) and the times and memory of a solution.
+
 #include "sim/planners/edgepipe/problem.hpp"
 
 #include <algorithm>

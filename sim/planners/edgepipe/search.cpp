@@ -1,3 +1,5 @@
+// Searches for PipeEdge's fastest chain by the least period or latency; the planner `edgepipe` calls it.
+
 #include "sim/planners/edgepipe/search.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// Fuses chains of a graph of layers into blocks, so that searches on large models stay short, and finds exchangeable
+// chains.
+
 #include "sim/planners/graph/coarsen.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The search of the planner `graph-exact` over all convex partitions of a graph of layers.
+
 #include "sim/planners/graph/exact.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// GraphPipe's dynamic program: stages with the least time of the slowest one; the planners `graphpipe` and
+// `graph-exact` call it.
+
 #include "sim/planners/graph/partition.hpp"
 
 #include <algorithm>

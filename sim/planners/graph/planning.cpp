@@ -1,3 +1,5 @@
+// Turns a scenario into the problem of planners of graphs, and their stages into a plan on devices.
+
 #include "sim/planners/graph/planning.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Time, memory and path of a partition of a graph of layers, which all planners of graphs compare.
+
 #include "sim/planners/graph/problem.hpp"
 
 #include <algorithm>

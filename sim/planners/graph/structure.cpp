@@ -1,3 +1,6 @@
+// Numbers the parts of a series-parallel graph by kind, so that equal parts are solved once; GraphPipe's algorithm
+// reads it.
+
 #include "sim/planners/graph/structure.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Lower bounds on the time of every plan on some devices, for the column of `plan` and for searches.
+
 #include "sim/planners/shared/bounds.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What planners of chains share: their options, the devices of each stage, and the second direction.
+
 #include "sim/planners/shared/chain_stages.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Enumerates how many devices of each type a stage may have, and numbers these mixes.
+
 #include "sim/planners/shared/device_mix.hpp"
 
 #include <utility>

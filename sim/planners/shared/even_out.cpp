@@ -1,3 +1,5 @@
+// Moves boundaries between stages until the busiest device has the least work; the planner `balanced` calls it.
+
 #include "sim/planners/shared/even_out.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The options `group` and `shard` of planners: fields, reading and text.
+
 #include "sim/planners/shared/group.hpp"
 
 #include <fmt/core.h>

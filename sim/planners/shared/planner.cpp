@@ -1,3 +1,5 @@
+// What all planners share: checks before a plan is made, edges between stages, devices, recomputation and memory.
+
 #include "sim/planners/shared/planner.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// The dynamic program of the planner `spp`: orders devices in a line that avoids slow links, and divides the layers
+// over it.
+
 #include "sim/planners/spp/partition.hpp"
 
 #include <algorithm>
