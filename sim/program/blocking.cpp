@@ -1,3 +1,5 @@
+// Lowers a schedule for runtimes whose grouped messages block computation (`overlap: false`), and finds deadlocks.
+
 #include "sim/program/blocking.hpp"
 
 #include <algorithm>

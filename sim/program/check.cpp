@@ -1,3 +1,5 @@
+// Checks a finished program independently of the code that made it, and that it fits in memory.
+
 #include "sim/program/check.hpp"
 
 #include <algorithm>

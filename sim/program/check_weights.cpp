@@ -1,3 +1,5 @@
+// The part of check_program() about versions of weights and predictions.
+
 #include "sim/program/check_weights.hpp"
 
 #include <algorithm>

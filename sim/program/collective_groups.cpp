@@ -1,3 +1,5 @@
+// Divides a collective whose devices form several groups into one for each group; unfold.cpp calls it.
+
 #include "sim/program/collective_groups.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What slow start adds to the first transfer of each TCP connection of a program; simulators add it.
+
 #include "sim/program/connections.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Which arrays a device stores between its stages because an edge carries them, and after which op each is free.
+
 #include "sim/program/edge_arrays.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Adds waits to a finished program and numbers its instructions again so that each still waits for earlier ones.
+
 #include "sim/program/extra_waits.hpp"
 
 #include <algorithm>

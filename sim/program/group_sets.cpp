@@ -1,3 +1,5 @@
+// Which devices run a collective inside of an op together, where collectives are messages between all of them.
+
 #include "sim/program/group_sets.hpp"
 
 #include <algorithm>

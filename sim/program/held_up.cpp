@@ -1,3 +1,6 @@
+// Explains an instruction that never ends: which device or link that is down holds it up. Simulators call it at their
+// end.
+
 #include "sim/program/held_up.hpp"
 
 #include <algorithm>

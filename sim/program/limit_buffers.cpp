@@ -1,3 +1,5 @@
+// Makes messages wait for a buffer on both sides (`run.buffers`), by waits that it adds to a program.
+
 #include "sim/program/limit_buffers.hpp"
 
 #include <algorithm>

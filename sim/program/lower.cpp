@@ -1,3 +1,5 @@
+// Makes a program from a schedule: communication overlaps with computation, in one order that cannot deadlock.
+
 #include "sim/program/lower.hpp"
 
 #include "sim/core/stop_point.hpp"

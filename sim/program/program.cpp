@@ -1,3 +1,5 @@
+// A Program and its instructions as text, and the shapes of its collectives.
+
 #include "sim/program/program.hpp"
 
 #include <fmt/core.h>

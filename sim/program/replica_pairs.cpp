@@ -1,3 +1,5 @@
+// Numbers the pairs of replicas of neighboring stages that share samples; the writer has a route for each.
+
 #include "sim/program/replica_pairs.hpp"
 
 #include <algorithm>

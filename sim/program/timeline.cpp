@@ -1,3 +1,5 @@
+// The last end of a Timeline.
+
 #include "sim/program/timeline.hpp"
 
 #include <algorithm>

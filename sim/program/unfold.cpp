@@ -1,3 +1,5 @@
+// Gives each device of a group its own instructions, for real backends and `run.detail: devices`.
+
 #include "sim/program/unfold.hpp"
 
 #include <algorithm>

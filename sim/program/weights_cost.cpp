@@ -1,3 +1,5 @@
+// The time that predictions and averages of weights add to ops and updates.
+
 #include "sim/program/weights_cost.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What the instructions of a program compute (layers, samples, tensors of messages), for real backends.
+
 #include "sim/program/workload.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Appends instructions to a program with their streams, routes, waits, buffers and weight versions; lower.cpp decides
+// their order.
+
 #include "sim/program/writer.hpp"
 
 #include <algorithm>
