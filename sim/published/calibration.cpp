@@ -1,3 +1,6 @@
+// For `stagecraft calibrate`: reads runs of a user from CSV, and writes the file of a device type with the fitted
+// numbers.
+
 #include "sim/published/calibration.hpp"
 
 #include <algorithm>

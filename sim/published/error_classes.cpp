@@ -1,3 +1,6 @@
+// How far predictions may be off: the errors of published runs of the same class of device, format and model, as an
+// interval.
+
 #include "sim/published/error_classes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Draws a histogram of errors of predictions for the pages of results.
+
 #include "sim/published/error_histogram.hpp"
 
 #include <algorithm>

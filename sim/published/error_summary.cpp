@@ -1,3 +1,5 @@
+// How far reproduced figures are from published ones, in numbers and as HTML for the page.
+
 #include "sim/published/error_summary.hpp"
 
 #include <algorithm>

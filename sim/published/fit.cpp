@@ -1,3 +1,5 @@
+// Fits shares of the peak, launch times and card rates of a device type to measured runs, which it simulates.
+
 #include "sim/published/fit.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The table of metrics that published figures can be compared with, in addition to the metrics of sweeps.
+
 #include "sim/published/named_figures.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Keeps simulated runs in a file of the user, so that the next process of the same build need not simulate them again.
+
 #include "sim/published/prediction_cache.hpp"
 
 #include <charconv>

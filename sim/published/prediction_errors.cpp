@@ -1,3 +1,6 @@
+// Errors of predicted times and memory, compared with a single rate for each device type, and how well pairs are
+// ranked.
+
 #include "sim/published/prediction_errors.hpp"
 
 #include <algorithm>

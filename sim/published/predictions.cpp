@@ -1,3 +1,5 @@
+// Reads the files of scenarios/predictions: published runs whose iteration was measured.
+
 #include "sim/published/predictions.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads the files of published results: tables of figures, each with the settings of a scenario that reproduce it.
+
 #include "sim/published/published.hpp"
 
 #include <algorithm>

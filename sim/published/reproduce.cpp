@@ -1,3 +1,5 @@
+// Runs the scenarios of published results, each setting once, and judges every figure; for `stagecraft reproduce`.
+
 #include "sim/published/reproduce.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Turns a measured run of scenarios/predictions into an experiment and simulates it.
+
 #include "sim/published/simulated_predictions.hpp"
 
 #include <algorithm>

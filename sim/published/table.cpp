@@ -1,3 +1,5 @@
+// Reproduced results as text, CSV and JSON, with published figures above ours.
+
 #include "sim/published/table.hpp"
 
 #include <algorithm>
