@@ -1,3 +1,5 @@
+// What holds a run up, in a few words for a row of a table, from its report alone.
+
 #include "sim/result/bottleneck.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What limits a run, as text and in files; sim/diagnosis finds it.
+
 #include "sim/result/diagnosis.hpp"
 
 #include <algorithm>

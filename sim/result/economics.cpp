@@ -1,3 +1,5 @@
+// Goodput under failures, days and dollars of a training, from its speed and the `report:` of a scenario.
+
 #include "sim/result/economics.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Divides the time in which a device does not compute by what it waits for; the report sums it up.
+
 #include "sim/result/idle.hpp"
 
 #include <algorithm>

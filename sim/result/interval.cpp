@@ -1,3 +1,5 @@
+// The interval of a predicted time as text and in files; sim/published computes it.
+
 #include "sim/result/interval.hpp"
 
 #include <fmt/core.h>

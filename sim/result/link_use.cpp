@@ -1,3 +1,5 @@
+// Bytes on each route and the use of each link over the run.
+
 #include "sim/result/link_use.hpp"
 
 #include <algorithm>

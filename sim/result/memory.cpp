@@ -1,3 +1,5 @@
+// The memory of each device over time, from its buffers and their moments in the timeline.
+
 #include "sim/result/memory.hpp"
 
 #include <algorithm>

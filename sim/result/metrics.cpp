@@ -1,3 +1,5 @@
+// The one table of metrics: key, heading, unit, meaning and value of each number of a run. A new metric is one entry.
+
 #include "sim/result/metrics.hpp"
 
 #include <algorithm>

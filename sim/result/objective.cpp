@@ -1,3 +1,5 @@
+// Time, cost and energy as objectives of a search, with their units and columns.
+
 #include "sim/result/objective.hpp"
 
 #include <fmt/core.h>
