@@ -1,3 +1,5 @@
+// Makes a whole Schedule from the rows of one iteration: repeats them, adds recomputations and updates, and drains.
+
 #include "sim/schedule/builder.hpp"
 
 #include <algorithm>

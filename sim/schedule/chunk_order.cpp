@@ -1,3 +1,6 @@
+// The order in which interleaved schedules visit chunks and micro-batches, and ops in that order, with whole or split
+// backwards.
+
 #include "sim/schedule/chunk_order.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The eight steps of DualPipe on one rank, for `dualpipe` and `dualpipev`.
+
 #include "sim/schedule/dual_pipe.hpp"
 
 #include <deque>

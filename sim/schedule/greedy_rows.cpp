@@ -1,3 +1,5 @@
+// Rows that grow op by op with times and memory, for zero-bubble schedules that are found from the costs.
+
 #include "sim/schedule/greedy_rows.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// How many samples each stage of a graph forwards before its first backward (GraphPipe's rule); the schedule `graph`
+// reads it.
+
 #include "sim/schedule/in_flight.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads a plan as ranks with an equal number of stages each, or says why a schedule cannot run on it.
+
 #include "sim/schedule/layout.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Compares the options of schedules, and reads them from checked maps.
+
 #include "sim/schedule/options.hpp"
 
 namespace stagecraft {

@@ -1,3 +1,5 @@
+// Times and memory of each chunk on each rank, for schedules that are found from the costs.
+
 #include "sim/schedule/rank_costs.hpp"
 
 #include <algorithm>

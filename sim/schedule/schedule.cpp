@@ -1,3 +1,5 @@
+// Ops and schedules as text, and the text of a search for an order.
+
 #include "sim/schedule/schedule.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Checks a schedule for a plan rule by rule, and names the op, its rank and its column.
+
 #include "sim/schedule/validate.hpp"
 
 #include <algorithm>

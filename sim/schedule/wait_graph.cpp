@@ -1,3 +1,5 @@
+// A graph of nodes that wait for each other, and the shortest cycle in it, which explains a deadlock.
+
 #include "sim/schedule/wait_graph.hpp"
 
 #include "sim/core/diagnostic.hpp"

@@ -1,3 +1,5 @@
+// The automatic zero-bubble schedule of one chunk on each rank, for `zb-1p` and `zb-2p`.
+
 #include "sim/schedule/zero_bubble.hpp"
 
 #include <algorithm>

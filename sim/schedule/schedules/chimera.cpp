@@ -1,3 +1,5 @@
+// The schedule `chimera`: two directions of the pipeline share each rank.
+
 #include <algorithm>
 #include <vector>
 

@@ -1,3 +1,5 @@
+// The schedule `gpipe`: all forwards, then all backwards.
+
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft::schedules {

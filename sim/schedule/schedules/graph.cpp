@@ -1,3 +1,5 @@
+// The schedule `graph`: kFkB on graphs of stages, of which 1F1B is the one on a chain.
+
 #include <algorithm>
 
 #include "sim/schedule/builder.hpp"

@@ -1,3 +1,5 @@
+// The schedule `group-interleaved`: interleaved 1F1B in groups of fewer micro-batches than ranks.
+
 #include <algorithm>
 #include <numeric>
 #include <vector>

@@ -1,3 +1,5 @@
+// The schedule `hanayo`: stages zigzag over the ranks in waves.
+
 #include <algorithm>
 #include <set>
 #include <tuple>

@@ -1,3 +1,5 @@
+// The schedule `interleaved`: 1F1B over several stages on each rank.
+
 #include "sim/schedule/chunk_order.hpp"
 
 namespace stagecraft::schedules {

@@ -1,3 +1,5 @@
+// The schedule `looped-bfs`: all micro-batches through one chunk, then through the next.
+
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft::schedules {

@@ -1,3 +1,5 @@
+// The schedule `seq1f1b`: 1F1B over slices of sequences.
+
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// The schedule `2bw`: 1F1B without a flush, on two weight versions.
+
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"

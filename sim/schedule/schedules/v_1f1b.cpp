@@ -1,3 +1,5 @@
+// The schedule `1f1b-v`: 1F1B with two stages on each rank, in a V.
+
 #include <algorithm>
 #include <array>
 #include <limits>

@@ -1,3 +1,5 @@
+// The schedule `v-adaptive`: the shortest V-shaped order within a memory limit, which v_shape/adaptive_search finds.
+
 #include <algorithm>
 #include <utility>
 

@@ -1,3 +1,5 @@
+// The schedule `zb-h1-light`: 1F1B in which a rank delays its first weight gradients to the end.
+
 #include <algorithm>
 #include <vector>
 

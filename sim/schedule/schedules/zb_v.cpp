@@ -1,3 +1,5 @@
+// The schedule `zb-v`: zero bubble with two stages on each rank, in a V.
+
 #include <algorithm>
 #include <array>
 #include <cstdint>

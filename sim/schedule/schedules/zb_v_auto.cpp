@@ -1,3 +1,5 @@
+// The schedule `zb-v-auto`: zero bubble in a V, with an order found from the costs.
+
 #include <algorithm>
 #include <optional>
 #include <utility>

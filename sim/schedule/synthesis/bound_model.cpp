@@ -1,3 +1,6 @@
+// What lower bounds of the search for an order know: shortest times to the start and the end, and constraints by
+// memory.
+
 #include "sim/schedule/synthesis/bound_model.hpp"
 
 #include <algorithm>

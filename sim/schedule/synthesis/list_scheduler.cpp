@@ -1,3 +1,6 @@
+// Makes an order by list scheduling: each rank takes the ready step with the least key; the search starts from such
+// orders.
+
 #include "sim/schedule/synthesis/list_scheduler.hpp"
 
 #include <algorithm>

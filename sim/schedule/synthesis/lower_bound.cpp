@@ -1,3 +1,5 @@
+// Lower bounds on the time of every order, which the schedule `synthesised` reports its distance to.
+
 #include "sim/schedule/synthesis/lower_bound.hpp"
 
 #include <algorithm>

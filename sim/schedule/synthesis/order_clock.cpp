@@ -1,3 +1,5 @@
+// How long an order takes in the search, and its critical path.
+
 #include "sim/schedule/synthesis/order_clock.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Turns one iteration of a plan into a job shop (a machine for each rank), and orders of it back into schedules.
+
 #include "sim/schedule/synthesis/scheduling_problem.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The search of the schedule `synthesised`: known orders, list schedules and local search, until the bound or the
+// effort is reached.
+
 #include "sim/schedule/synthesis/search.hpp"
 
 #include <algorithm>

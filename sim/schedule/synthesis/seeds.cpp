@@ -1,3 +1,5 @@
+// Known schedules on this plan, from which the search for an order starts.
+
 #include "sim/schedule/synthesis/seeds.hpp"
 
 #include <algorithm>

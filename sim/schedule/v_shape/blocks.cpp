@@ -1,3 +1,5 @@
+// A V-shaped schedule from one building block for each rank, repeated and compacted (`v-half`, `v-min`).
+
 #include "sim/schedule/v_shape/blocks.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Patterns of six steps for all ranks, and the rows of `v-adaptive` that come of repeating one.
+
 #include "sim/schedule/v_shape/patterns.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Steps that turn a repeated pattern into a schedule: another warm-up, the end, and passes moved into bubbles.
+
 #include "sim/schedule/v_shape/reshape.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Rows of passes that take one step each: their peak of activations, and moving passes as early as possible.
+
 #include "sim/schedule/v_shape/rows.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// How a step changes the activations of a rank, and the order of steps by time.
+
 #include "sim/schedule/v_shape/steps.hpp"
 
 #include <numeric>
