@@ -1,3 +1,5 @@
+// Converts between ops, actions (ops and messages) and their words in PyTorch's CSV.
+
 #include "sim/schedule_file/actions.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Reads a plan as chains of stages, the only plans that PyTorch's CSV can describe, or says why it is none.
+
 #include "sim/schedule_file/chains.hpp"
 
 #include <fmt/core.h>

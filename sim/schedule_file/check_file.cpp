@@ -1,3 +1,5 @@
+// All checks of one schedule file, each only where those before it hold, for `stagecraft schedule --file`.
+
 #include "sim/schedule_file/check_file.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Adds messages to an order of computations, as PyTorch places them or right before and after their use.
+
 #include "sim/schedule_file/comms.hpp"
 
 #include <fmt/core.h>

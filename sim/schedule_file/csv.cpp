@@ -1,3 +1,5 @@
+// Reads a schedule file of PyTorch's text, and says of each bad cell what is wrong.
+
 #include "sim/schedule_file/csv.hpp"
 
 #include <algorithm>

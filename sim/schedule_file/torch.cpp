@@ -1,3 +1,5 @@
+// What PyTorch makes of a compute-only file (sharding, reductions, messages), and what it cannot express.
+
 #include "sim/schedule_file/torch.hpp"
 
 #include <algorithm>
