@@ -1,3 +1,5 @@
+// The phases of `stagecraft search`: shortest plans, orders that are searched for, the Pareto front.
+
 #include "sim/search/choice_search.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Explains why the first row of a search wins.
+
 #include "sim/search/choice_reasons.hpp"
 
 #include <algorithm>

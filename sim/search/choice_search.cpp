@@ -1,3 +1,6 @@
+// Runs the tasks of a search in batches on workers, and keeps what each result says; choice_phases.cpp decides which
+// come next.
+
 #include "sim/search/choice_search.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Entry of `stagecraft search`: lists the plans, runs the phases, and returns the table of the best.
+
 #include "sim/search/choices.hpp"
 
 #include <algorithm>

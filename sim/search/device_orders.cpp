@@ -1,3 +1,5 @@
+// Lists the sets and orders of devices that a search tries for a number of ranks.
+
 #include "sim/search/device_orders.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Makes the plan of a variant and simulates it with an order of work: the tasks of a search.
+
 #include "sim/search/evaluation.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds the parts of a network that slow links separate, such as sites, in which a search also tries plans alone.
+
 #include "sim/search/network_parts.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Runs every planner on a scenario and simulates each plan, for `stagecraft plan`.
+
 #include "sim/search/plan_table.hpp"
 
 #include <algorithm>

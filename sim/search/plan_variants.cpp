@@ -1,3 +1,5 @@
+// Lists the plans that a search tries: planners, stages, replicas, groups, recomputation and devices.
+
 #include "sim/search/plan_variants.hpp"
 
 #include <algorithm>

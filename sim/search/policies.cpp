@@ -1,3 +1,5 @@
+// The schedules and weights policies that a search tries.
+
 #include "sim/search/policies.hpp"
 
 #include <algorithm>

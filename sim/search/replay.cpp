@@ -1,3 +1,5 @@
+// Simulates a row of a table again on `fluid`, where messages share links, and keeps the shortest rows for that.
+
 #include "sim/search/replay.hpp"
 
 #include <algorithm>

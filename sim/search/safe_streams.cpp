@@ -1,3 +1,6 @@
+// The kinds of message streams with which a schedule cannot deadlock where each op receives right before it and sends
+// right after it.
+
 #include "sim/search/safe_streams.hpp"
 
 #include <algorithm>

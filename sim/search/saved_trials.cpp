@@ -1,3 +1,5 @@
+// The trials of a search in a file, so that an interrupted search resumes.
+
 #include "sim/search/saved_trials.hpp"
 
 #include <filesystem>

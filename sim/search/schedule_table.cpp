@@ -1,3 +1,5 @@
+// Runs every schedule on a scenario, for `stagecraft compare`.
+
 #include "sim/search/schedule_table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What a search minimizes (time, cost or energy) for a row, and its lower bounds.
+
 #include "sim/search/search_objective.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The queue of plans to make and combinations to simulate, the best bound first.
+
 #include "sim/search/search_tasks.hpp"
 
 #include <algorithm>

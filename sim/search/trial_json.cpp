@@ -1,3 +1,5 @@
+// Trials and candidates of a search as JSON, for its file and for other processes.
+
 #include "sim/search/trial_json.hpp"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// What a search leaves out, in phrases for its notes, derived from what it lists.
+
 #include "sim/search/untried.hpp"
 
 #include <algorithm>

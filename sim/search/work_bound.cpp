@@ -1,3 +1,5 @@
+// Lower bounds on the period and memory of a plan, before and after it is made, by which a search orders its tasks.
+
 #include "sim/search/work_bound.hpp"
 
 #include <algorithm>
