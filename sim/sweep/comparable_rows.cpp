@@ -1,3 +1,5 @@
+// Which rows of a sweep can be compared: those on equally many devices, and why others are left out.
+
 #include "sim/sweep/comparable_rows.hpp"
 
 #include <algorithm>

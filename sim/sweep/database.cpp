@@ -1,3 +1,5 @@
+// Opens SQLite files that others may have written, with views and triggers switched off and a limit on steps.
+
 #include "sim/sweep/database.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,5 @@
+// Computes values of a sweep such as `= 32 / plan.stages`, and the conditions of `where:`, for each point.
+
 #include "sim/sweep/expressions.hpp"
 
 #include <algorithm>

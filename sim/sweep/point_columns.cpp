@@ -1,3 +1,5 @@
+// The columns of points, in files and in the tables of the database.
+
 #include "sim/sweep/point_columns.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// Makes the points of a sweep from its axes, and selects some by `--only` and `--shard`.
+
 #include "sim/sweep/points.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Resolves, hashes and runs one point of a sweep, in a worker of the farm.
+
 #include "sim/sweep/result.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Runs a sweep: its points are jobs of a farm, and results go into the database; for `stagecraft sweep`.
+
 #include "sim/sweep/run_sweep.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Mean, deviation and range of points that differ only in their seeds.
+
 #include "sim/sweep/seed_statistics.hpp"
 
 #include <algorithm>

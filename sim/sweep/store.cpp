@@ -1,3 +1,5 @@
+// The file with the results of a sweep: what is finished, adding results, and reading them all.
+
 #include "sim/sweep/store.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// The tables of a file of sweep results, and the check that a file has them.
+
 #include "sim/sweep/store_schema.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads a sweep file: its scenario, axes, conditions and seeds.
+
 #include "sim/sweep/sweep.hpp"
 
 #include <algorithm>

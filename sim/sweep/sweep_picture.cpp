@@ -1,3 +1,5 @@
+// Draws the results of a sweep as lines, a map or a Pareto front.
+
 #include "sim/sweep/sweep_picture.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The results of a sweep as a table with short labels, as text, CSV and JSON.
+
 #include "sim/sweep/table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Finds the paths in which the points of a sweep differ, and which of them decide about the devices.
+
 #include "sim/sweep/varied_paths.hpp"
 
 #include <algorithm>
