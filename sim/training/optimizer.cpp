@@ -1,3 +1,5 @@
+// The table of optimizers with their fields and sources; backends/real/formulas has the arithmetic.
+
 #include "sim/training/optimizer.hpp"
 
 namespace stagecraft {

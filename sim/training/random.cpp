@@ -1,3 +1,5 @@
+// Random numbers of training data: a stream for each place, normal numbers, and permutations without a table.
+
 #include "sim/training/random.hpp"
 
 #include <fmt/core.h>

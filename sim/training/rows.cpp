@@ -1,3 +1,5 @@
+// What tasks share: rows of a fixed data set, their order in each epoch, and checks of the model.
+
 #include "sim/training/rows.hpp"
 
 #include <fmt/core.h>

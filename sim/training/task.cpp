@@ -1,3 +1,5 @@
+// Which inputs and losses of a model a task has to give numbers for.
+
 #include "sim/training/task.hpp"
 
 #include <algorithm>
