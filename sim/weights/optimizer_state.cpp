@@ -1,3 +1,5 @@
+// Which tensors an optimizer keeps between updates, for itself and for predictions of weights.
+
 #include "sim/weights/optimizer_state.hpp"
 
 namespace stagecraft {

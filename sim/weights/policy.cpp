@@ -1,3 +1,5 @@
+// The table of weights policies: each as its paper has it and as its code has it. A new policy is one entry.
+
 #include "sim/weights/policy.hpp"
 
 #include <vector>

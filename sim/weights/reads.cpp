@@ -1,3 +1,5 @@
+// Which version of the weights each op of a schedule reads, on every device.
+
 #include "sim/weights/reads.hpp"
 
 #include <algorithm>

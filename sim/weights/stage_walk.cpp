@@ -1,3 +1,6 @@
+// Goes over the ops of one stage and says which version each reads by a WeightsRule; reads.cpp does this for all
+// stages.
+
 #include "sim/weights/stage_walk.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// What a WeightsRule asks of plans whose stages do single tasks (LayerPipe).
+
 #include "sim/weights/task_needs.hpp"
 
 #include <algorithm>
