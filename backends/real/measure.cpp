@@ -1,5 +1,5 @@
-// Measures a profile on this host: layers, updates, collectives, messages, and what each op adds. `stagecraft profile`
-// calls it by the cpu backend.
+// Measures a profile on this host: layers, updates, collectives, messages, and what each op adds. The cpu backend calls
+// it for `stagecraft profile`.
 
 #include "backends/real/measure.hpp"
 

@@ -68,7 +68,7 @@ config::MapSpec make_fields() {
 const config::MapSpec kTransformerFields = make_fields();
 
 struct TransformerShape {
-  DecoderShape decoder;  ///< Whole numbers, and all that GPT-2 does not have.
+  DecoderShape decoder;  ///< The shape as whole numbers, with everything that only decoders other than GPT-2 have.
   double layers = 0, hidden = 0, heads = 0, feed_forward = 0, sequence = 0, vocabulary = 0;
   double probabilities = 1;  ///< Numbers kept for each probability: more with dropout, none if backward recomputes it.
   double copies = 1;         ///< GPUs of one device that each keep a copy of what they do not share.

@@ -38,7 +38,7 @@ TEST_CASE("patterns exist exactly where has_patterns says so") {
           }
 }
 
-TEST_CASE("few slopes: rows fit, are not below the floor, and nearly as short as with all slopes") {
+TEST_CASE("few slopes: rows fit, are not below the bound, and nearly as short as with all slopes") {
   // The search for many ranks, here on few, compared with the one that tries all slopes. It may find shorter rows: the
   // full search stops a family at the first turn that does not fit.
   Rng random(1, "v search");
@@ -75,7 +75,7 @@ TEST_CASE("few slopes: there are no rows below the least memory") {
   CHECK(shortest_rows(work, 30).size() == 40);
 }
 
-TEST_CASE("few slopes: 33 ranks of equal times reach the floor, as 32 do") {
+TEST_CASE("few slopes: 33 ranks of equal times reach the bound, as 32 do") {
   for (const int ranks : {32, 33}) {
     VWork work{.costs = {}, .hop = 0, .micro_batches = 2 * ranks};
     RankCost cost;

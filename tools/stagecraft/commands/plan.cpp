@@ -12,6 +12,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kNoneRan = 3;
+
 /// Usual value of --replay: all plans run again on `fluid`.
 constexpr const char* kPlanReplay = "all";
 
