@@ -1,4 +1,5 @@
-// Numbers the pairs of replicas of neighboring stages that share samples; the writer has a route for each.
+// Numbers the pairs of replicas of neighboring stages that share samples; the writer opens the channels of their
+// messages by it.
 
 #include "sim/program/replica_pairs.hpp"
 

@@ -1,5 +1,5 @@
-// Appends instructions to a program with their streams, routes, waits, buffers and weight versions; lower.cpp decides
-// their order.
+// Appends instructions to a program with their streams, routes, waits, buffers and weight versions; lower.cpp and
+// blocking.cpp decide the order.
 
 #include "sim/program/writer.hpp"
 
