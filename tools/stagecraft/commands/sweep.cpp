@@ -3,6 +3,7 @@
 #include "backends/backend.hpp"
 #include "backends/world.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/version.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/sweep_picture.hpp"
 #include "tools/stagecraft/command.hpp"
