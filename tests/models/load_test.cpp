@@ -47,7 +47,7 @@ CostTable by_shapes(std::shared_ptr<const ModelGraph> model) {
   rules->accelerators.push_back(device);
   rules->node.devices = 8;
   rules->software.exposed_messages = 1;
-  return {std::move(model), devices(0, 0), nullptr, std::move(rules)};
+  return {std::move(model), devices(0, 0), {}, std::move(rules)};
 }
 
 CostTable by_amounts(std::shared_ptr<const ModelGraph> model, double peak, double memory) {
@@ -243,7 +243,7 @@ TEST_CASE("a profile has times of whole samples, so packed sequences take what t
   profile->device = "measured";
   profile->layers.push_back(
       {.layer = signature(model->layers[layer].operations, model->precision), .samples = 2, .forward = Seconds{9}});
-  const CostTable costs(model, cluster, profile), computed(model, cluster);
+  const CostTable costs(model, cluster, Profiles{profile}), computed(model, cluster);
   CHECK(costs.at(layer, kType, kWhole).forward.value == 9);
   CHECK(costs.at(layer, kType, kHalf).forward == computed.at(layer, kType, kHalf).forward);
 }
