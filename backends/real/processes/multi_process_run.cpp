@@ -197,7 +197,7 @@ CollectedRun run_program_together(const Program& program, const DevicePlacement&
   const std::unique_ptr<MessageTransport> transport = wire().transport(program, placement, buffers);
   const auto run = [&] {
     transport->connect(options.timeout);
-    meet(Patience(options.timeout));  // Changes of the cluster count from one begin.
+    barrier(Patience(options.timeout));  // Changes of the cluster count from one begin.
     if (world().rank == 0) tell_network();
     Times times;
     {

@@ -113,7 +113,7 @@ ModelGraph model_of(const chain_partition::PiperInput& input) {
     if (it == input.layers[i].by_degree.end() || it->second.empty())
       throw InputError(fmt::format("node {} runs on several devices only", n),
                        "a model file has whole layers: give it a variant for the degree 1");
-    const chain_partition::Variant& variant = it->second.front();
+    const chain_partition::PiperVariant& variant = it->second.front();
     const Seconds third = Seconds{variant.seconds} / 3;
     ids[i] = LayerId{model.layers.size()};
     Layer layer;
