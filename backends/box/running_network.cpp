@@ -218,7 +218,8 @@ BuiltNetwork read_network(const std::string& text) {
   const Json json = parse_json(text);
   BuiltNetwork opened;
   opened.entrance.holder = static_cast<pid_t>(json.at("holder").number());
-  opened.congestion_control = json.at("congestion_control").text();
+  // Networks that another version left open do not have it.
+  if (const Json* control = json.find("congestion_control")) opened.congestion_control = control->text();
   for (const Json& space : json.at("spaces").items()) {
     opened.entrance.files.push_back(static_cast<int>(space.at("file").number()));
     opened.entrance.names.push_back(space.at("name").text());
