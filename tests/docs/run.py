@@ -218,6 +218,7 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     shutil.copytree("scenarios", folder / "scenarios")
     check_sessions(pathlib.Path("scenarios/guide/README.md"), folder / "scenarios/guide")
+    check_sessions(pathlib.Path("scenarios/guide/edge/README.md"), folder / "scenarios/guide/edge")
     check_sessions(pathlib.Path("README.md"), folder)
     check_sessions(pathlib.Path("sim/MODEL.md"), folder)
     said = check_sessions(pathlib.Path("sim/CONCEPTS.md"), folder)
