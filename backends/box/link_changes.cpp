@@ -6,17 +6,17 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <tuple>
 
-#include "backends/real/clocks.hpp"
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::box {
 namespace {
 
-/// Waits until one of the files can be read, or for so many seconds. The first that can be read, or -1.
+/// Waits until one of the files can be read, at most `seconds`. The first that can be read, or -1.
 int wait_for(std::initializer_list<int> files, double seconds) {
   std::vector<pollfd> polled;
   for (const int file : files) polled.push_back({file, POLLIN, 0});
@@ -29,6 +29,10 @@ int wait_for(std::initializer_list<int> files, double seconds) {
   return -1;
 }
 
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 bool are_equal(const Condition& a, const Condition& b) {
   return std::tie(a.rate, a.latency, a.down) == std::tie(b.rate, b.latency, b.down);
 }
@@ -39,19 +43,19 @@ void follow_changes(const Network& network, int begin, int stop,
                     const std::function<void(LinkId, const Condition&)>& apply) {
   for (int file = -1; file != begin;)
     if ((file = wait_for({stop, begin}, kInfinity)) == stop) return;
-  const double origin = real::steady_seconds();
+  const double origin = steady_seconds();
   const Conditions conditions(network.cluster);
-  std::map<LinkId, Condition> known;
+  std::map<LinkId, Condition> applied;
   while (true) {
-    const double now = real::steady_seconds() - origin;
+    const double now = steady_seconds() - origin;
     double next = kInfinity;
     for (const LinkId link : conditions.changing_links()) {
       const Availability& availability = *conditions.availability_of(link);
       const Condition condition = availability.at(now);
-      if (!are_equal(known[link], condition)) apply(link, known[link] = condition);
+      if (!are_equal(applied[link], condition)) apply(link, applied[link] = condition);
       next = std::min(next, availability.next(now));
     }
-    if (wait_for({stop}, next - (real::steady_seconds() - origin)) == stop) return;
+    if (wait_for({stop}, next - (steady_seconds() - origin)) == stop) return;
   }
 }
 

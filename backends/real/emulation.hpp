@@ -18,7 +18,7 @@ namespace stagecraft::real {
 ///
 /// An op sleeps until its duration after it was due to begin: when the last of what it waits for was due to end, for
 /// ops of its device, or has ended, for messages. So a sleep that ends late does not make the next one end late. With
-/// a dilation all sleeps take that many times as long; changes and jitter of the cluster are those of `Conditions`.
+/// a dilation all sleeps take that many times as long. `Conditions` says what changes and jitter of the cluster do.
 class Emulation : public Actions, public RemoteBuffers {
  public:
   Emulation(const Program&, const Cluster&, double dilation = 1);

@@ -38,7 +38,7 @@ struct CostRules {
   std::shared_ptr<const LinkCollectives> links;  ///< Needed by device types without measured collectives.
   bool lists_rounds = false;  ///< Equal collectives of an op stay apart and in the order of the layers.
   bool flows = false;         ///< Programs play collectives as messages on the links.
-  /// Those of a profile come before computed ones. Empty without profiles, null for types without one.
+  /// Collectives of profiles come before computed ones. Empty without profiles, null for types without one.
   IdVector<DeviceTypeId, std::shared_ptr<const Profile>> profiles;
   double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16, as frameworks do.
 

@@ -27,8 +27,8 @@ StageCosts checked(StageCosts);
 /// InputError for a group, or divided states, under a weights policy that no reference run covers.
 void check_group_policy(const PlannedExperiment&);
 
-/// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks. An emulated run has
-/// those of devices, and those of links where `links_change`: the network follows the scenario.
+/// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks. Emulated
+/// runs allow changes of devices, and, where the network follows the scenario (`links_change`), of links.
 void check_real_run(const CompiledExperiment&, const std::string& backend, bool links_change = false);
 
 /// This machine, and the devices that a real run reports.

@@ -77,12 +77,13 @@ constexpr Patience longer(Patience patience) { return 1.5 * patience; }
 
 /// Waits until `holds`; false when the deadline has passed.
 bool wait_for(const std::function<bool()>& holds, Deadline);
-/// Waits until `holds`; false when nothing has come or left for so long. What is large may take long on a slow link.
+/// Waits until `holds`; false when no byte has come or left for that long. Large words take long on slow links.
 bool wait_while_moving(const std::function<bool()>& holds, Patience);
 /// The next word from a process; nothing when the deadline has passed or the process is lost. FailedElsewhere where it
 /// tells how it ends instead.
 std::optional<std::string> receive_text(int from, WordKind, Deadline);
-/// The same of a word that may be large: nothing when nothing has come or left for so long.
+/// The next word, which may be large, from a process: as receive_text(), but nothing only when no byte has come or left
+/// for that long.
 std::optional<std::string> receive_large_text(int from, WordKind, Patience);
 /// Whether a process from which another word is awaited tells how it ends instead, or that it has failed.
 bool is_failing(int process);

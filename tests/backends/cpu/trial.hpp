@@ -22,7 +22,7 @@ struct Trial {
   std::vector<int> columns;                    ///< Columns of each input.
   double scale = 1;                            ///< real::Call::scale, for a loss.
   std::vector<std::int64_t> expert_rows = {};  ///< real::Call::expert_rows.
-  int rows_of_input = 0;                       ///< Of a sample; 0: as many as the output has.
+  int rows_of_input = 0;                       ///< For one sample; 0: as many as the output has.
 
   std::int64_t rows() const { return samples * op.rows; }
   std::int64_t input_rows() const { return samples * (rows_of_input > 0 ? rows_of_input : op.rows); }
