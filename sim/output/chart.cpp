@@ -1,3 +1,6 @@
+// Draws a Chart as a Picture: axes with round or logarithmic ticks, series, notes at points, a limit line and a legend.
+// Pictures of memory, losses, fronts, sweeps and predictions are charts; timelines share the units and the legend.
+
 #include "sim/output/chart.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The column `behind` of `search`: why a row is slower than the first (work, waiting, contention), and what it needs
+// less.
+
 #include <cmath>
 #include <vector>
 

@@ -1,3 +1,5 @@
+// The HTML page of `search --html`: the rows as JSON with what only the page needs, and the Pareto front as SVG.
+
 #include "sim/output/choice_page.hpp"
 
 #include <algorithm>

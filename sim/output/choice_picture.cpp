@@ -1,3 +1,5 @@
+// The Pareto front of `search` as a chart of period and peak memory, with a series for each number of devices.
+
 #include <algorithm>
 
 #include <fmt/core.h>

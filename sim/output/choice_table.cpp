@@ -1,3 +1,6 @@
+// The answer of `search` as text, CSV and JSON with the fields of both, and how its rows compare: which choice covers
+// another, and which stand out enough to be printed.
+
 #include "sim/output/choice_table.hpp"
 
 #include <algorithm>

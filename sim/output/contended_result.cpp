@@ -1,3 +1,6 @@
+// What tables say about rows that were simulated again with network contention (`--replay`): cells, columns, JSON and
+// the lines below the table.
+
 #include "sim/output/contended_result.hpp"
 
 #include <cstdlib>

@@ -1,3 +1,6 @@
+// Statistics of `stagecraft convergence`: updates and time to a target loss, the cost over the first method with
+// bootstrap intervals, and convergence.csv and tta.csv.
+
 #include "sim/output/convergence.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Charts of `stagecraft convergence`: the mean loss of each method over updates, simulated time or measured time.
+
 #include <algorithm>
 #include <cmath>
 #include <functional>

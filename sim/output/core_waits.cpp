@@ -1,3 +1,6 @@
+// Sums how long computations of each iteration of a real run waited for a CPU core, next to the same in simulation, and
+// says when that makes a validation doubtful.
+
 #include "sim/output/core_waits.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The tables of devices in the summary of a run: busy, bubble, collectives, messages and memory, and the memory that a
+// real run measured; text.cpp prints both.
+
 #include "sim/output/device_table.hpp"
 
 #include <algorithm>

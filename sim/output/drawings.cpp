@@ -1,3 +1,6 @@
+// Draws timelines in characters for the terminal, with their legend: `run`, `schedule --format gantt` and `compare
+// --gantt`.
+
 #include "sim/output/drawings.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Writes spans.csv, memory.csv and losses.csv of a run, from tables that have each column with its meaning, which
+// `stagecraft schema` prints too.
+
 #include "sim/output/files.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Widths of the characters of Helvetica and their bytes in Windows-1252, so that pictures measure text without a font
+// file and PDF files need no embedded font.
+
 #include "sim/output/helvetica.hpp"
 
 #include <algorithm>

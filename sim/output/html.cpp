@@ -1,3 +1,6 @@
+// The HTML page of one run or several: packs spans and memory samples into short digits, in parts that the browser
+// reads while the page is drawn.
+
 #include "sim/output/html.hpp"
 
 #include <algorithm>

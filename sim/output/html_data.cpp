@@ -1,3 +1,6 @@
+// Reads spans.csv and memory.csv of a run back into columns, with a lane for each span in which it overlaps no other,
+// for the HTML page and for pictures of earlier runs.
+
 #include "sim/output/html_data.hpp"
 
 #include <algorithm>

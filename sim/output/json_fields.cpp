@@ -1,3 +1,6 @@
+// The fields of trace.json, validation.json and the JSON of `schedule`, from which `stagecraft schema` makes their JSON
+// Schemas; trace.cpp and json_files.cpp write these files.
+
 #include "sim/output/json_fields.hpp"
 
 #include <utility>

@@ -1,3 +1,6 @@
+// Writes results.json, validation.json and the JSON of `schedule`; results_fields.cpp and json_fields.cpp describe
+// their fields.
+
 #include "sim/output/json_files.hpp"
 
 #include <fmt/core.h>

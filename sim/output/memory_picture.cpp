@@ -1,3 +1,5 @@
+// The chart of `run --draw memory`: memory of each device over time, with one line for devices whose curves are equal.
+
 #include <algorithm>
 #include <map>
 #include <utility>

@@ -1,3 +1,6 @@
+// Compares a run over a network of namespaces with its simulation (each iteration, busy time of links, messages, late
+// sleeps), for `validate --network`.
+
 #include "sim/output/network_validation.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// What all pictures share: text that is measured, shortened and wrapped, titles, round ticks, the colors of series, and
+// pictures side by side.
+
 #include "sim/output/picture.hpp"
 
 #include <algorithm>

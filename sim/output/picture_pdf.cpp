@@ -1,3 +1,5 @@
+// Writes a Picture as a PDF file of one page, for `--pdf`.
+
 #include <cmath>
 #include <cstdint>
 #include <iterator>

@@ -1,3 +1,6 @@
+// Writes a Picture as SVG for `--svg`, timeline.svg and HTML pages; text keeps its width where another font stands in
+// for Helvetica.
+
 #include <cmath>
 #include <iterator>
 

@@ -1,3 +1,6 @@
+// The table of `stagecraft plan`, a row for each planner, as text, CSV and JSON with the fields of both, and the order
+// of its rows.
+
 #include "sim/output/plan_table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Columns that the CSV and JSON of several tables have (times, settings, reasons, and each metric), each with unit and
+// meaning under one name; the tables of plans, choices, schedules and sweeps take them from here.
+
 #include "sim/output/result_columns.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The fields of results.json, for its JSON Schema and for the check of each results.json that `compare`, `report` and
+// pictures read.
+
 #include "sim/output/results_fields.hpp"
 
 #include <utility>

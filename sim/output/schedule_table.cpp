@@ -1,3 +1,6 @@
+// The table of `compare --schedules` as text, CSV and JSON with the fields of both: order of the rows, Pareto front,
+// and the answer in words below it.
+
 #include "sim/output/schedule_table.hpp"
 
 #include <algorithm>

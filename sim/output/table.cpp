@@ -1,3 +1,6 @@
+// Writes a Table as CSV and as JSON rows, and lists the columns and fields that describe them; table_text.cpp writes it
+// for people.
+
 #include "sim/output/table.hpp"
 
 #include "sim/core/text.hpp"

@@ -1,3 +1,5 @@
+// Selects and orders columns of a Table by their headings or their names in files, for `--columns`.
+
 #include <algorithm>
 #include <cctype>
 

@@ -1,3 +1,6 @@
+// Writes a Table as text that fits the terminal, by dropping, shortening and wrapping columns; as Markdown; and as
+// several narrower tables for `compare`.
+
 #include <algorithm>
 
 #include <fmt/core.h>

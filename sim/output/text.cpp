@@ -1,3 +1,6 @@
+// The summary that `run` prints: times, throughput, bubble, memory, links, energy and changes of the cluster, and of
+// real runs also losses, enqueueing and late sleeps.
+
 #include "sim/output/text.hpp"
 
 #include <algorithm>

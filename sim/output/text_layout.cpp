@@ -1,3 +1,6 @@
+// Fits text to the terminal: the width as it is displayed, lines wrapped under their column, shortened words, and
+// color.
+
 #include "sim/output/text_layout.hpp"
 
 #include <algorithm>

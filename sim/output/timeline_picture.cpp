@@ -1,3 +1,6 @@
+// Draws timeline strips as a Picture: a row for each device with its ops, messages as thin lines below them, and a time
+// axis; `run` and `compare` draw it.
+
 #include "sim/output/timeline_picture.hpp"
 
 #include <algorithm>

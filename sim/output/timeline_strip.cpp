@@ -1,3 +1,6 @@
+// Collects what a timeline picture shows, from a program and its timeline or from the files of an earlier run, and lets
+// one row stand for devices whose ops are equal.
+
 #include "sim/output/timeline_strip.hpp"
 
 #include <algorithm>

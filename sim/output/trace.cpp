@@ -1,3 +1,6 @@
+// Writes a run in the Trace Event Format for Perfetto and Chrome (trace.json, `run --trace`): slices, arrows of
+// messages, and counters of memory and links.
+
 #include "sim/output/trace.hpp"
 
 #include <algorithm>

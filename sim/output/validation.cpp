@@ -1,3 +1,6 @@
+// Compares a real run with its simulation for `validate`, by iteration, kind of instruction, stage, device and memory,
+// and prints the tables; verdict.cpp has the conclusion.
+
 #include "sim/output/validation.hpp"
 
 #include <algorithm>

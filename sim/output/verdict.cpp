@@ -1,3 +1,6 @@
+// The verdict of `validate`: whether the iteration agrees within the tolerance, how sure that is, whether errors cancel
+// out, and how much comes from costs and how much from order and messages.
+
 #include <algorithm>
 #include <cmath>
 
