@@ -1,3 +1,6 @@
+// Writes a program as Chakra execution traces, one for each device that does something, with the process groups of its
+// collectives; `export chakra` writes them for ASTRA-sim.
+
 #include "sim/interchange/chakra.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Writes the JSON configuration of DeepSpeed for a planned experiment (batch sizes, ZeRO, precision, pipeline), with
+// notes on what it leaves to the model's code; `export deepspeed` prints it.
+
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"

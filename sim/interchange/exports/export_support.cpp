@@ -1,3 +1,6 @@
+// What the exporters to Megatron-LM, torchtitan and DeepSpeed share: the reasons to refuse a plan, collected for one
+// error, and numbers of the plan that their options need.
+
 #include "sim/interchange/exports/export_support.hpp"
 
 #include <set>

@@ -1,3 +1,6 @@
+// Recovers the shape of a transformer (heads, widths, experts, norms) from the operations of its layers, because
+// exporters to Megatron-LM and torchtitan have only the built model.
+
 #include "sim/interchange/exports/transformer_facts.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Turns a config.json of Hugging Face into a model file, and sorts its keys into read, not modeled, without use and
+// unknown for the notes of `import huggingface`.
+
 #include "sim/interchange/imports/huggingface.hpp"
 
 #include <algorithm>

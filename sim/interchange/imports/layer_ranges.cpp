@@ -1,3 +1,6 @@
+// Splits the name of a profiled range, such as `layer_3 backward`, into layer and pass; kineto.cpp and nsight_trace.cpp
+// find layers in profiles by it.
+
 #include "sim/interchange/imports/layer_ranges.hpp"
 
 namespace stagecraft {

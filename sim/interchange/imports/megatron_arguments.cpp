@@ -1,3 +1,6 @@
+// Picks the training command out of a script, refuses what Megatron-LM's parser would refuse, and hands the values of
+// options to the other megatron_*.cpp; options that they do not read become notes.
+
 #include "sim/interchange/imports/megatron_arguments.hpp"
 
 #include <algorithm>

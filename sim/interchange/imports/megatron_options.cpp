@@ -1,3 +1,6 @@
+// Expands the lists of megatron_option_data.cpp into a table of Megatron-LM's options, finds one by name, and suggests
+// one for a misspelt name.
+
 #include "sim/interchange/imports/megatron_options.hpp"
 
 #include <limits>

@@ -1,3 +1,6 @@
+// Evaluates what stands in `$((...))`: whole numbers up to 1e9 with + - * / % and parentheses, otherwise nothing;
+// shell_words.cpp calls it.
+
 #include "sim/interchange/imports/shell_arithmetic.hpp"
 
 #include <cstdlib>

@@ -1,3 +1,6 @@
+// Splits a shell script into commands and words as a shell would, with variables, arrays and arithmetic but without
+// running anything; megatron_arguments.cpp calls it.
+
 #include "sim/interchange/imports/shell_words.hpp"
 
 #include <algorithm>

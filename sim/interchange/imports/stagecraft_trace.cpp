@@ -1,3 +1,5 @@
+// Reads a trace.json of Stagecraft back into a CSV with one row for each instruction, for `import trace`.
+
 #include <algorithm>
 #include <map>
 

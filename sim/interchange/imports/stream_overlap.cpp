@@ -1,3 +1,6 @@
+// Sums how long each GPU in a trace runs computation, communication and both at once, for --overlap of `import kineto`
+// and `import nsight`.
+
 #include "sim/interchange/imports/stream_overlap.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Parses TOML with toml++ into values by dotted path, each with its line; torchtitan.cpp calls it.
+
 #include "sim/interchange/imports/toml.hpp"
 
 #include <sstream>

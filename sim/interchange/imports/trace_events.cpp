@@ -1,3 +1,6 @@
+// Reads the complete events (ph: X) of a trace in Chrome's JSON format, event by event without a tree of the whole
+// file, and renames the categories of older profilers; the importers of traces share it.
+
 #include "sim/interchange/imports/trace_events.hpp"
 
 #include <cmath>

@@ -1,3 +1,6 @@
+// Writes the scenario of a TrainingSetup, which the importers of Megatron-LM, torchtitan and DeepSpeed fill, and the
+// notes on what was and was not taken.
+
 #include "sim/interchange/imports/training_setup.hpp"
 
 #include <fmt/core.h>
