@@ -1,3 +1,6 @@
+// `stagecraft calibrate`: fits numbers of a device type to a CSV of measured runs and writes a device file, or fits the
+// time of a collective to output of nccl-tests and writes its curve.
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,6 @@
+// `stagecraft check`: collects the problems of all files with check_input() and prints them as text, JSON, GitHub
+// annotations or SARIF (problem_formats.cpp).
+
 #include <fmt/core.h>
 
 #include "tools/stagecraft/check_input.hpp"

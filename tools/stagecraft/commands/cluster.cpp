@@ -1,3 +1,6 @@
+// `stagecraft cluster`: builds a network of namespaces that stays up, runs programs on its devices, and lists and
+// removes such networks; backends/box does the work.
+
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// `stagecraft compare`: reads kept runs and prints their numbers next to each other, or simulates schedules of one
+// scenario with --schedules; both may draw timelines.
+
 #include <algorithm>
 #include <filesystem>
 #include <vector>

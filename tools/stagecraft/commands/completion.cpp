@@ -1,3 +1,6 @@
+// `stagecraft completion`: writes completion scripts for bash, zsh and fish, with options of the catalog of commands
+// and names of catalogs and library files.
+
 #include <algorithm>
 
 #include <fmt/core.h>

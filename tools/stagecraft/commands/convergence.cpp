@@ -1,3 +1,6 @@
+// `stagecraft convergence`: trains with several weights policies (converge() in sim/experiment), prints which pays for
+// each target loss, and writes convergence.csv, tta.csv and pictures.
+
 #include <cstdlib>
 
 #include <fmt/core.h>

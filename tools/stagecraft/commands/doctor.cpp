@@ -1,3 +1,6 @@
+// `stagecraft doctor`: prints which backends can run on this machine and why others cannot, MPI, cores, and the folders
+// of library files.
+
 #include <fmt/core.h>
 
 #include <thread>

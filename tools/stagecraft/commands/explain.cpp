@@ -1,3 +1,6 @@
+// `stagecraft explain`: prints explanation() of a word, which `serve` shares, or with --reference all fields of a
+// scenario as Markdown.
+
 #include "sim/experiment/scenario.hpp"
 #include "sim/output/text_layout.hpp"
 #include "tools/stagecraft/command.hpp"

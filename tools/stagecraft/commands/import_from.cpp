@@ -1,3 +1,6 @@
+// `stagecraft import`: picks the reader for a KIND, prints its notes, and writes the model, scenario, cluster, schedule
+// or table that it gives; import_traces.cpp, import_pipeedge.cpp and simgrid_files.cpp have further kinds.
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

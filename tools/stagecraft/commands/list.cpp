@@ -1,3 +1,6 @@
+// `stagecraft list`: prints a catalog of the code (schedules, planners, backends, ...) or the library files of a kind
+// (models, topologies, ...), with the source of each entry.
+
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -1,3 +1,5 @@
+// `stagecraft manual`: prints the manual page in troff, from the catalog of commands.
+
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"

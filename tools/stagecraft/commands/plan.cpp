@@ -1,3 +1,6 @@
+// `stagecraft plan`: runs planners on a scenario and simulates their plans (sim/search/plan_table), diagnoses the best
+// one, and prints the table.
+
 #include <algorithm>
 
 #include <fmt/core.h>

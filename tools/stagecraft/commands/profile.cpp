@@ -1,3 +1,6 @@
+// `stagecraft profile`: measures a scenario with take_profile(), which `validate` shares, and prints or writes the
+// profile that scenarios can name.
+
 #include <filesystem>
 
 #include <fmt/core.h>

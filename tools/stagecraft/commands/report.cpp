@@ -1,3 +1,6 @@
+// `stagecraft report`: writes an HTML page of kept runs and of scenarios that it runs first, or of a sweep, whose
+// missing points it runs as `sweep` does.
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>

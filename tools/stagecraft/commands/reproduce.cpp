@@ -1,3 +1,6 @@
+// `stagecraft reproduce`: simulates what publications have in tables and compares their figures; with `predictions`,
+// measured runs of publications, also to fit shares and intervals.
+
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// `stagecraft resolve`: prints the tree that load_scenario() makes, as YAML or JSON, which every command that takes a
+// scenario works on.
+
 #include "sim/experiment/scenario.hpp"
 #include "tools/stagecraft/command.hpp"
 

@@ -1,3 +1,6 @@
+// `stagecraft run`: compiles a scenario, runs it on a backend, in several processes if asked, prints the summary, and
+// writes the run folder, trace, page and pictures.
+
 #include <set>
 
 #include <fmt/core.h>

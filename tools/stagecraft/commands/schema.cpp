@@ -1,3 +1,5 @@
+// `stagecraft schema`: prints the schema of a file that file_schemas.cpp lists, or the list.
+
 #include <algorithm>
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// `stagecraft search`: fills in what a scenario may lack here, searches (sim/search), diagnoses the rows that it
+// prints, and writes the answer, its page, and a scenario of the first row.
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>

@@ -1,3 +1,6 @@
+// `stagecraft serve`: runs the loop of serve/session.cpp, which answers requests of the Python module and other
+// programs.
+
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/serve/session.hpp"
 

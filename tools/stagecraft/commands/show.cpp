@@ -1,3 +1,6 @@
+// `stagecraft show`: prints what a scenario becomes before it runs: layers, plan, costs of stages by class of time,
+// schedule, or program.
+
 #include <algorithm>
 #include <utility>
 #include <vector>

@@ -1,3 +1,6 @@
+// `stagecraft sweep`: runs the points of a sweep that have no result yet, alone or with other processes, into a SQLite
+// file, and prints and draws its table.
+
 #include <fmt/core.h>
 
 #include "backends/backend.hpp"

@@ -1,3 +1,6 @@
+// `stagecraft sweep-merge`: adds the SQLite files of shards to one file and prints its table; exit code 3 while points
+// failed or are missing.
+
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"

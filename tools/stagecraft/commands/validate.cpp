@@ -1,3 +1,6 @@
+// `stagecraft validate`: profiles, simulates and really runs a scenario, with a control in one stage; or with --network
+// runs it over a network of namespaces. Both write validation.json.
+
 #include <sys/utsname.h>
 
 #include <algorithm>
