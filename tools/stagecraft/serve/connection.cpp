@@ -1,3 +1,6 @@
+// The pipe between `serve` and the program that asks: JSON objects, each on a line of stdin or stdout. Other output to
+// stdout goes to stderr.
+
 #include "tools/stagecraft/serve/connection.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,6 @@
+// A schedule whose rows a function of the asking program gives: checks them as a schedule and names the lines of the
+// function in errors.
+
 #include "tools/stagecraft/serve/function_order.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Reads the parameters of a request of `serve` as typed values; an InputError names the parameter that has another type
+// or range.
+
 #include "tools/stagecraft/serve/parameters.hpp"
 
 #include <cmath>

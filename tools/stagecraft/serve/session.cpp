@@ -1,3 +1,6 @@
+// The loop of `serve`: receives a request, calls the answer_*() of its method, sends the result or the error, and sends
+// progress while it works.
+
 #include "tools/stagecraft/serve/session.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,6 @@
+// Puts instructions, their times and memory samples of a run into a file in memory, which the asking program maps, so
+// that results of `serve` need no JSON for them.
+
 #include "tools/stagecraft/serve/shared_arrays.hpp"
 
 #include <sys/mman.h>
