@@ -1,3 +1,6 @@
+// Builds the order of work that `schedule` is asked for, by the name of a schedule or from a CSV file, with its checks
+// and costs; `export` and `serve` take parts of it.
+
 #include "tools/stagecraft/asked_order.hpp"
 
 #include <utility>

@@ -1,3 +1,6 @@
+// The options --queue and --scale of `cluster` and `validate --network`, and the text about the link rates that were
+// measured in a built network.
+
 #include "tools/stagecraft/box_options.hpp"
 
 #include <fmt/core.h>

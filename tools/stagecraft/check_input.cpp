@@ -1,3 +1,6 @@
+// Checks a file of any kind by its `schema:` line, a scenario up to its program, and describes it in one line; `check`
+// and the request `check` of `serve` share it.
+
 #include "tools/stagecraft/check_input.hpp"
 
 #include <algorithm>

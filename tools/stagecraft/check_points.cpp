@@ -1,3 +1,6 @@
+// Reads every point of a sweep, compiles about 16 of them, and prints a note for each that cannot run; check_input.cpp
+// calls it.
+
 #include "tools/stagecraft/check_points.hpp"
 
 #include <optional>

@@ -1,3 +1,6 @@
+// What commands share: values of arguments with their checks, printing, output files and folders, warnings, and the
+// options --replay, --hosts, --quiet and --force.
+
 #include "tools/stagecraft/command.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,6 @@
+// Explains a word for `explain` and `serve`: a field by its path, a term of the glossary, a software stack, a name that
+// other frameworks use, or a library file.
+
 #include "tools/stagecraft/explanation.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Lists every file that stagecraft reads or writes with its JSON Schema or its CSV columns, for `stagecraft schema`.
+
 #include "tools/stagecraft/file_schemas.hpp"
 
 #include <fmt/core.h>

@@ -1,3 +1,6 @@
+// The glossary of `explain`: terms of tables and messages, the notation of operations and collectives such as 0F3,
+// metrics, and the entries of all catalogs.
+
 #include "tools/stagecraft/glossary.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Packs and unpacks gzip in memory with zlib, or refuses it in a build without zlib, for `run --trace X.json.gz` and
+// for traces that `import` reads.
+
 #include "tools/stagecraft/gzip.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The handler of signals that end the process: it removes half-written files and says what was kept. main.cpp installs
+// it, and commands set its text.
+
 #include "tools/stagecraft/interrupt.hpp"
 
 #include <unistd.h>

@@ -1,3 +1,6 @@
+// The program `stagecraft`: reads the command line by the catalog of commands, suggests what a wrong word may mean,
+// starts or joins processes, and turns errors into exit codes.
+
 #include <csignal>
 #include <cstdio>
 #include <exception>

@@ -1,3 +1,6 @@
+// Starts `stagecraft run` on the cpu backend once for each device, inside the network namespace of the device, and
+// reads the times back as a Timeline, for `validate --network`.
+
 #include "tools/stagecraft/network_run.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// Notes signals that would end the process, so that `compare`, `report`, `search` and `sweep` stop at the next safe
+// point and keep what is finished.
+
 #include "tools/stagecraft/noted_interrupt.hpp"
 
 namespace stagecraft {

@@ -1,3 +1,6 @@
+// The options --svg, --pdf, --size, --title and --draw, which all commands with pictures share: their declaration,
+// their checks, and the files that they name.
+
 #include "tools/stagecraft/picture_options.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The thread that shows on stderr what a command does once that takes more than two seconds: in one line on a terminal,
+// every five seconds elsewhere.
+
 #include "tools/stagecraft/progress.hpp"
 
 #include <sys/ioctl.h>

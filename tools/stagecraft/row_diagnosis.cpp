@@ -1,3 +1,6 @@
+// Compiles and runs the scenario again with the options of a table's row to find what limits it, for the first row of
+// `plan` and the printed rows of `search`.
+
 #include "tools/stagecraft/row_diagnosis.hpp"
 
 #include <algorithm>

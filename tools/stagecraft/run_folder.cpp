@@ -1,3 +1,6 @@
+// Writes and reads the folder of a run, whose results.json comes last and marks it as complete, and adds interval and
+// diagnosis to a report; `run`, `report`, `compare` and `serve` share it.
+
 #include "tools/stagecraft/run_folder.hpp"
 
 #include <algorithm>

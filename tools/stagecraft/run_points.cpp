@@ -1,3 +1,5 @@
+// Runs the points of a sweep and shows their progress, for `sweep` and `report`.
+
 #include "tools/stagecraft/run_points.hpp"
 
 #include <fmt/core.h>

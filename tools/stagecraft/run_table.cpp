@@ -1,3 +1,6 @@
+// The table of `compare` on kept runs: each metric with its change against the first run, notes on different batches
+// and devices, and the JSON with its fields.
+
 #include "tools/stagecraft/run_table.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Lists the fields in which the scenarios of kept runs differ, for the lines below the table of `compare`.
+
 #include "tools/stagecraft/scenario_changes.hpp"
 
 #include <filesystem>

@@ -1,3 +1,6 @@
+// The options that check an order of work (--torch, --streams, --capacity, --weights, --lint and more) and the check
+// itself, for `schedule`; `import` and `export` share its errors.
+
 #include "tools/stagecraft/schedule_file.hpp"
 
 #include <algorithm>

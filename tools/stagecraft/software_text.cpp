@@ -1,3 +1,5 @@
+// The text of `explain` about software stacks: their list, and each fact of one stack with its value.
+
 #include "tools/stagecraft/software_text.hpp"
 
 #include <fmt/core.h>

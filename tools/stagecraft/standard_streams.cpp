@@ -1,3 +1,6 @@
+// Opens standard streams with which the program was started closed, so that no file takes their numbers, and writes to
+// stderr without a buffer; main.cpp, printing and progress use it.
+
 #include "tools/stagecraft/standard_streams.hpp"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// Times an order of work without a scenario: equal stages, a delay for each message, the backend `ideal`; `schedule`
+// and `serve` call it.
+
 #include "tools/stagecraft/timed_order.hpp"
 
 #include "backends/backend.hpp"
