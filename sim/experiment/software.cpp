@@ -1,3 +1,6 @@
+// Turns `software`, `run.precision` and `run.collectives` of a scenario into the CostRules of its experiment, and lets
+// the stack decide whether attention of a transformer is fused.
+
 #include "sim/experiment/software.hpp"
 
 #include <algorithm>
