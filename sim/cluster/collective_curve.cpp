@@ -1,5 +1,5 @@
-// Measured times of collectives: reads them, interpolates between sizes, and fits the constants of collective_cost.hpp
-// to them.
+// Measured times of collectives by size: reads them, interpolates between the sizes, and fits three constants to the
+// times of one group, for `stagecraft calibrate`.
 
 #include "sim/cluster/collective_curve.hpp"
 

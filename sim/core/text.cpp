@@ -1,4 +1,5 @@
-// Helpers for texts: suggestions by spelling, lists, printable characters, escapes of XML and CSV.
+// Operations on text that all folders use: suggestions for misspelt words, joining and splitting, printable characters,
+// escapes for XML and CSV, and numbers as text.
 
 #include "sim/core/text.hpp"
 

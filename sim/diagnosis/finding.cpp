@@ -1,4 +1,5 @@
-// Helpers with which rules write their findings: names of stages and devices, shares of the period.
+// Makes a Finding with its share of the period, and names stages and devices in it: what the rules of this folder
+// share.
 
 #include "sim/diagnosis/finding.hpp"
 

@@ -1,4 +1,4 @@
-// Numbers the pieces of work of a plan (stage, replica, micro-batch) lists the edges of each stage, and finds the
+// Numbers the pieces of work of a plan (stage, replica, micro-batch), lists the edges of each stage, and finds the
 // replica on a device.
 
 #include "sim/plan/overlap.hpp"

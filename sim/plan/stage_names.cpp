@@ -1,4 +1,5 @@
-// Names several stages in one phrase, such as "stages s0..s7", for messages.
+// Names the stages that a problem is about in one phrase, such as "each of the stages s0..s7", so that equal problems
+// of many stages are one message.
 
 #include "sim/plan/stage_names.hpp"
 

@@ -1,4 +1,4 @@
-// Draws a histogram of errors of predictions for the pages of results.
+// Draws the errors of reproduced figures and of predictions as a histogram, for the pages of results.
 
 #include "sim/published/error_histogram.hpp"
 

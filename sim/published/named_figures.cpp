@@ -1,4 +1,5 @@
-// The table of metrics that published figures can be compared with, in addition to the metrics of sweeps.
+// The figures of a run that published numbers can be compared with: every metric of a run, and a few that only
+// publications give, such as the bubble rate of Zero Bubble.
 
 #include "sim/published/named_figures.hpp"
 

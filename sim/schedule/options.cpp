@@ -1,4 +1,4 @@
-// Compares the options of schedules, and reads them from checked maps.
+// Compares the options of two schedules, and reads single options from a checked map.
 
 #include "sim/schedule/options.hpp"
 

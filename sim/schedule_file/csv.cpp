@@ -1,4 +1,4 @@
-// Reads a schedule file of PyTorch's text, and says of each bad cell what is wrong.
+// Reads and writes schedules as PyTorch's CSV text, and says of each bad cell what is wrong.
 
 #include "sim/schedule_file/csv.hpp"
 

@@ -1,4 +1,5 @@
-// Runs every planner on a scenario and simulates each plan, for `stagecraft plan`.
+// For `stagecraft plan` and `stagecraft serve`: runs the planners that were asked for on one scenario, and simulates
+// each plan as a row of a table.
 
 #include "sim/search/plan_table.hpp"
 

@@ -1,4 +1,5 @@
-// Simulates a row of a table again on `fluid`, where messages share links, and keeps the shortest rows for that.
+// Measures a run as a row of a table, decides which rows are among the shortest, and simulates a row again on `fluid`,
+// where messages share links.
 
 #include "sim/search/replay.hpp"
 

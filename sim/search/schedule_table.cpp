@@ -1,4 +1,5 @@
-// Runs every schedule on a scenario, for `stagecraft compare`.
+// For `stagecraft compare --schedules` and `stagecraft serve`: simulates the schedules that were asked for on one
+// scenario, each as a row of a table.
 
 #include "sim/search/schedule_table.hpp"
 

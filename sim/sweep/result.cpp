@@ -1,4 +1,5 @@
-// Resolves, hashes and runs one point of a sweep, in a worker of the farm.
+// Resolves, hashes and runs one point of a sweep, in a worker of the farm, and refuses a sweep with a value that is
+// wrong in every point that has it.
 
 #include "sim/sweep/result.hpp"
 

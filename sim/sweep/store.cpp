@@ -1,4 +1,5 @@
-// The file with the results of a sweep: what is finished, adding results, and reading them all.
+// The SQLite file with the results of a sweep: which points are finished, adding results, merging another such file,
+// and reading the table of all.
 
 #include "sim/sweep/store.hpp"
 

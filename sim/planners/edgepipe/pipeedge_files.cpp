@@ -1,4 +1,4 @@
-// For "stagecraft import pipeedge": reads the three files of PipeEdge's scheduler as a problem for the planner
+// For `stagecraft import pipeedge`: reads the three files of PipeEdge's scheduler as a problem for the planner
 // edgepipe, and writes the schedule that PipeEdge's runtime reads.
 
 #include "sim/planners/edgepipe/pipeedge_files.hpp"
