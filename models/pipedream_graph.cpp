@@ -1,5 +1,5 @@
 // For `stagecraft import pipedream-graph`: reads a profile of PipeDream as a model with measured times, and writes such
-// a model as YAML.
+// a model as YAML, which the other importers of measured times use as well.
 
 #include "models/pipedream_graph.hpp"
 

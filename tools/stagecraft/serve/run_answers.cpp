@@ -1,4 +1,5 @@
-// Runs that are page_run, and what is drawn of them; the functions of schedules.
+// Keeps the runs of a session of `serve` and draws them in any form that is asked for, and asks the client's functions
+// for the order of a schedule.
 
 #include <set>
 #include <utility>
