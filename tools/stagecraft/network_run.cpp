@@ -27,11 +27,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kFolderName = "stagecraft-network-";
+
+/// Removes the folders of processes that were killed: their names have the number of the process.
+void remove_old_folders() {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
+    const std::string name = entry.path().filename();
+    pid_t owner = 0;
+    if (!name.starts_with(kFolderName)) continue;
+    std::from_chars(name.data() + kFolderName.size(), name.data() + name.size(), owner);
+    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+  }
+}
+
 /// A folder that is removed with all that is in it.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string pattern = fs::temp_directory_path() / "stagecraft-network-XXXXXX";
+    remove_old_folders();
+    std::string pattern = fs::temp_directory_path() / fmt::format("{}{}-XXXXXX", kFolderName, getpid());
     if (!mkdtemp(pattern.data())) throw BackendError(fmt::format("{}: {}", pattern, std::strerror(errno)));
     path_ = pattern;
   }

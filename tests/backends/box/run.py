@@ -147,8 +147,8 @@ def test_changes(folder):
     assert sum(m["simulated"] for m in measured) > 1.2 * 3 * rated["period_s"], measured
 
 
-def test_interrupted_validation():
-    """Nothing is left of a run that is interrupted while its processes exchange messages."""
+def end_in_the_middle(with_signal):
+    """A validation that a signal ends while its processes exchange messages; they end too. Its process number."""
     mark = "run.seed=86421"
     program = subprocess.Popen([TOOL, "validate", STAR, "--network", "namespaces", "--iterations", "10000", "--set", mark],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=processes.never_signaled)
@@ -157,9 +157,23 @@ def test_interrupted_validation():
         return len(processes_with("run", "run.compute=emulated", mark))
 
     processes.wait_until(lambda: ranks() == 4, program)
-    program.send_signal(signal.SIGINT)
-    assert program.wait() == -signal.SIGINT
+    program.send_signal(with_signal)
+    assert program.wait() == -with_signal
     processes.wait_until(lambda: ranks() == 0)
+    return program.pid
+
+
+def folders_of(process):
+    return list(pathlib.Path(tempfile.gettempdir()).glob(f"stagecraft-network-{process}-*"))
+
+
+def test_ended_validation(next_validation):
+    """Nothing is left of a run that is interrupted, and after the next one nothing of a run that was killed."""
+    assert not folders_of(end_in_the_middle(signal.SIGINT))
+    killed = end_in_the_middle(signal.SIGKILL)
+    assert folders_of(killed)
+    next_validation()
+    assert not folders_of(killed)
 
 
 def test_refusals():
@@ -176,9 +190,8 @@ def main():
     test_life_of_a_network(name)
     test_killed_network(name)
     with tempfile.TemporaryDirectory() as folder:
-        test_validation(folder)
+        test_ended_validation(lambda: test_validation(folder))
         test_changes(folder)
-    test_interrupted_validation()
     test_refusals()
 
 
