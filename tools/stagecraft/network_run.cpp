@@ -34,10 +34,10 @@ void remove_old_folders() {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
     const std::string name = entry.path().filename();
-    pid_t owner = 0;
+    pid_t process = 0;
     if (!name.starts_with(kFolderName)) continue;
-    std::from_chars(name.data() + kFolderName.size(), name.data() + name.size(), owner);
-    if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
+    std::from_chars(name.data() + kFolderName.size(), name.data() + name.size(), process);
+    if (process > 0 && kill(process, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
   }
 }
 
