@@ -120,7 +120,7 @@ void InputProblems::add(const InputError& error) {
 void InputProblems::add(const Infeasible& error, const std::string& file) {
   problems.push_back(error.problem());
   if (problems.back().where.line == 0) problems.back().where = {file, 0, 0};
-  exit_code = std::max(exit_code, 3);
+  if (exit_code == 0) exit_code = 3;  // A wrong input counts more, whichever comes first.
 }
 
 }  // namespace stagecraft
