@@ -24,6 +24,7 @@
 #include "sim/program/check.hpp"
 #include "sim/program/unfold.hpp"
 #include "sim/result/metrics.hpp"
+#include "sim/result/pipeline_ranks.hpp"
 #include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
@@ -251,6 +252,10 @@ Timeline folded(Timeline timeline, const UnfoldedProgram& unfolded, int group) {
 
 }  // namespace
 
+std::string default_backend(const Plan& plan) {
+  return devices_of(plan).size() > kMostDevicesOfReference ? "fluid" : "simgrid";
+}
+
 Timeline execute(const CompiledExperiment& c, const std::string& backend, bool one_thread) {
   const Experiment& e = c.experiment;
   const BackendDef& def = get_from(backends::catalog(), "backend", backend);
@@ -326,6 +331,7 @@ Outcome run(const CompiledExperiment& c, const std::string& backend) {
   stop_point();
   o.report = measure(c.program, o.timeline, *c.experiment.cluster);
   check_finite(o.report.makespan.value);
+  o.report.ranks = pipeline_ranks(c.plan, c.program, o.report, *c.experiment.cluster);
   add_rates(c, o.report);
   return o;
 }

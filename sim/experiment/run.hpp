@@ -55,6 +55,11 @@ LoweringOptions lowering_of(const PlannedExperiment&);
 CompiledExperiment compile(PlannedExperiment);
 CompiledExperiment compile(const Experiment&);
 
+/// The backend of runs that name none: simgrid is the reference, and fluid is many times faster on many devices, where
+/// it shares links by the same rule.
+inline constexpr int kMostDevicesOfReference = 64;
+std::string default_backend(const Plan&);
+
 /// Runs it on a backend of the catalog. `one_thread`: a real run executes in the order of the program.
 Timeline execute(const CompiledExperiment&, const std::string& backend, bool one_thread = false);
 

@@ -20,17 +20,6 @@ std::string front_svg(const ChoiceTable& table) {
   return replace_unprintable(to_svg(picture));
 }
 
-/// Stages and replicas of each row as the table has them: "8 x 4", "8 x <=4" where stages differ in their replicas.
-Json stages_of(const ChoiceTable& table) {
-  const Table rows = rows_of(table);
-  const auto at = std::find_if(rows.columns.begin(), rows.columns.end(),
-                               [](const TableColumn& c) { return c.heading == "stages"; }) -
-                  rows.columns.begin();
-  Json stages = JsonArray();
-  for (const TableRow& row : rows.rows) stages.push_back(row.cells[static_cast<std::size_t>(at)].text);
-  return stages;
-}
-
 Json types_of(const ChoiceTable& table) {
   Json types = JsonArray();
   for (const Choice& c : table.front) types.push_back(c.device_types);
@@ -47,9 +36,8 @@ Json stands_out(const ChoiceTable& table) {
 
 std::string choices_html(const ChoiceTable& table, const ChoicePage& page) {
   const Json json =
-      JsonObject{{"schema", "search-page/1"},       {"command", page.command},    {"version", page.version},
-                 {"device_types", types_of(table)}, {"stages", stages_of(table)}, {"stand_out", stands_out(table)},
-                 {"search", choices_value(table)}};
+      JsonObject{{"schema", "search-page/1"},       {"command", page.command},        {"version", page.version},
+                 {"device_types", types_of(table)}, {"stand_out", stands_out(table)}, {"search", choices_value(table)}};
   return html_page(html::search, table.title, json.dump(), {}, front_svg(table));
 }
 

@@ -15,10 +15,9 @@ namespace {
 /// A range of more than this factor is drawn on a logarithmic axis, because most choices are near its low end.
 constexpr double kWide = 4;
 
-/// "zb-h1, 4x2, 32 micro-batches": what tells a choice from others, in a few words.
+/// "zb-h1, TP 2 · PP 4": what tells a choice from others, in a few words; without its batch, which comes last.
 std::string short_name(const Choice& c) {
-  std::string name = fmt::format("{}, {} stage{}", c.schedule, c.stages, c.stages == 1 ? "" : "s");
-  if (c.replicas > 1) name += fmt::format(" \u00d7{}", c.replicas);
+  const std::string name = fmt::format("{}, {}", c.schedule, c.plan_words.substr(0, c.plan_words.rfind(" · ")));
   return c.recompute == "none" ? name : name + ", recompute " + c.recompute;
 }
 

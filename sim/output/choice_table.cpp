@@ -19,13 +19,6 @@ namespace {
 
 constexpr double kSame = 1 + 1e-9;
 
-std::string cut_text(const Choice& c) {
-  if (c.replicas == 1) return fmt::format("{}", c.stages);
-  const int each = c.replicas * c.group_devices;  // Devices of a stage.
-  const bool even = c.devices % each == 0 && c.stages % (c.devices / each) == 0;
-  return fmt::format("{} x {}{}", c.stages, even ? "" : "<=", c.replicas);
-}
-
 /// What weights it reads, where they are stale.
 std::string order_text(const Choice& c) {
   return c.weights == "flush" ? c.schedule : fmt::format("{}, {}", c.schedule, c.weights);
@@ -63,14 +56,6 @@ BudgetColumns budget_columns_of(const ChoiceTable& t, bool every_column = false)
   return {.has_price = every_column || t.unit.objective == Objective::Cost, .every_column = every_column};
 }
 
-/// People see it where some row has a group.
-TableColumnOf<Choice> group_column(const std::vector<Choice>& rows) {
-  if (std::none_of(rows.begin(), rows.end(), [](const Choice& c) { return !c.group.empty(); }))
-    return {{.key = result_column("group")}, &Choice::group};
-  return {{.key = result_column("group"), .heading = "group", .width = 10, .align = TextAlign::Left, .widens = true},
-          &Choice::group};
-}
-
 /// What a row takes.
 TableColumns<Choice> amount_columns(const ChoiceTable& t) {
   using Row = Choice;
@@ -84,7 +69,7 @@ TableColumns<Choice> amount_columns(const ChoiceTable& t) {
 }
 
 /// How a row trains.
-TableColumns<Choice> plan_columns(const std::vector<Choice>& rows) {
+TableColumns<Choice> training_columns() {
   using Row = Choice;
   return {
       {{.key = result_column("planner"),
@@ -94,10 +79,10 @@ TableColumns<Choice> plan_columns(const std::vector<Choice>& rows) {
         .widens = true,
         .drop_order = 3},
        &Row::planner},
-      {{.key = result_column("stages"), .heading = "stages", .width = 8},
-       [](const Row& c) { return TableCell(c.stages, cut_text(c)); }},
+      {{.heading = "plan", .width = 4, .align = TextAlign::Left, .widens = true}, &Row::plan_words},
+      {{.key = result_column("stages")}, &Row::stages},
       {{.key = result_column("replicas")}, &Row::replicas},
-      group_column(rows),
+      {{.key = result_column("group")}, &Row::group},
       {{.key = result_column("placement"),
         .heading = "placement",
         .width = 9,
@@ -107,8 +92,6 @@ TableColumns<Choice> plan_columns(const std::vector<Choice>& rows) {
       {{.key = result_column("schedule"), .heading = "schedule", .width = 8, .align = TextAlign::Left, .widens = true},
        [](const Row& c) { return TableCell(c.schedule, order_text(c)); }},
       {{.key = result_column("weights")}, &Row::weights},
-      {{.heading = "micro-batch", .width = 11, .drop_order = 2},
-       [](const Row& c) { return fmt::format("{} x {}", c.micro_batches, c.micro_batch_size); }},
       {{.key = result_column("micro_batches")}, &Row::micro_batches},
       {{.key = result_column("micro_batch_size")}, &Row::micro_batch_size},
       {{.key = result_column("recompute"),
@@ -135,11 +118,12 @@ TableColumns<Choice> reason_columns(const ChoiceTable& t) {
          return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front(), t.unit);
        }},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& c) { return Json(c.sets); }},
+      {{.key = result_column("plan")}, &Row::plan_words},
   };
 }
 
 Table printed(const ChoiceTable& t, const std::vector<Choice>& rows, bool all_columns = false) {
-  TableColumns<Choice> columns = joined_columns<Choice>({amount_columns(t), plan_columns(rows), reason_columns(t)});
+  TableColumns<Choice> columns = joined_columns<Choice>({amount_columns(t), training_columns(), reason_columns(t)});
   add_replay_columns(columns, t.replay, "makespan_s");
   add_budget_columns(columns, t.front, budget_columns_of(t, all_columns));
   add_amount_columns(columns, t.unit, all_columns);
@@ -151,7 +135,7 @@ std::string about_replay(const ChoiceTable& t) {
   const Choice& c = t.front[t.replay.was_first];
   return replay_text(
       t.replay, 0,
-      fmt::format("{} on {}, stages {} by {}", order_text(c), pluralize(c.devices, "device"), cut_text(c), c.planner),
+      fmt::format("{} on {}, {} by {}", order_text(c), pluralize(c.devices, "device"), c.plan_words, c.planner),
       c.period, c.replayed);
 }
 
@@ -162,18 +146,6 @@ std::string about_memory(const Choice& best) {
       "the first needs {:.1f} % of a device's memory, which has no reserve for what else takes some: "
       "stagecraft explain cluster.types.memory_reserve\n",
       100 * best.filled);
-}
-
-/// A divided plan in the sizes that Megatron-LM's arguments count: pipeline ranks, model chunks of each, data-parallel
-/// replicas and samples of a micro-batch of each replica. Empty where these do not come out even.
-std::string megatron_line(const Choice& c) {
-  const int stage_devices = c.replicas * c.group_devices;
-  if (c.group.empty() || stage_devices == 0 || c.devices % stage_devices != 0) return {};
-  const int ranks = c.devices / stage_devices;
-  if (c.stages % ranks != 0 || c.micro_batch_size % c.replicas != 0) return {};
-  const std::string chunks = c.stages > ranks ? fmt::format(", VPP {}", c.stages / ranks) : "";
-  return fmt::format("the first as Megatron-LM counts: PP {}{}, DP {}, {}; MBS {}, {}\n", ranks, chunks, c.replicas,
-                     c.group, c.micro_batch_size / c.replicas, pluralize(c.micro_batches, "micro-batch", "es"));
 }
 
 /// Periods of the scenario as it is written and of the first row: with contention where both have such a result.
@@ -315,41 +287,65 @@ std::vector<Choice> printed_rows(const ChoiceTable& t, bool whole_front) {
   return whole_front ? t.front : thinned(t.front);
 }
 
-std::string to_text(const ChoiceTable& t, bool whole_front, const TextLayout& layout) {
-  const std::string head =
+namespace {
+
+/// What is known about the rest, as one sentence.
+std::string proof_sentence(const ChoiceTable& t) {
+  std::string text =
+      fmt::format("{} of {}: {}", pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), proved_text(t));
+  if (const std::optional<double> gap = optimality_gap(t))
+    text += fmt::format("; the first is at most {} % above {}, the lower bound of these plans", two_digits(100 * *gap),
+                        t.unit.text(t.bound));
+  return text + "\n";
+}
+
+/// The first of what was not tried, and how much more there is.
+std::string untried_sentence(const ChoiceTable& t) {
+  constexpr std::string_view kHead = "not tried: ";
+  constexpr std::size_t kMost = 2;
+  for (const std::string& line : t.reasons) {
+    if (!line.starts_with(kHead)) continue;
+    const std::vector<std::string> phrases = split(line.substr(kHead.size()), ';');
+    std::string text(kHead);
+    for (std::size_t i = 0; i < std::min(kMost, phrases.size()); ++i)
+      text += (i > 0 ? "; " : "") + std::string(trim(phrases[i]));
+    return text + (phrases.size() > kMost ? fmt::format("; and {} more (--details)\n", phrases.size() - kMost) : "\n");
+  }
+  return {};
+}
+
+/// What explains the columns and the rows.
+std::string explanations(const ChoiceTable& t, const std::vector<Choice>& shown) {
+  std::string text = fmt::format("without enough memory: {} of {}\n", t.unfit, pluralize(t.simulated, "simulation"));
+  text += budget_text({t.front.begin(), t.front.end()}, budget_columns_of(t)) + t.reserve + interval_line(t.interval);
+  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
+    text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
+  text += about_replay(t) + about_memory(t.front.front());
+  for (const std::string& line : t.reasons) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const ChoiceTable& t, bool whole_front, bool details, const TextLayout& layout) {
+  std::string head =
       fmt::format("{}\n{} on {}: {} in an iteration\n\n", t.title, t.model, t.cluster, pluralize(t.samples, "sample"));
   if (t.front.empty()) return wrap_lines(head + nothing_found(t) + refused_text(t), layout.width);
   const std::vector<Choice> shown = printed_rows(t, whole_front);
-  const Choice& best = t.front.front();
-  std::string text = fmt::format("\n{}, {}, {} of them without enough memory; {}\n", pluralize(t.plans, "plan"),
-                                 pluralize(t.simulated, "simulation"), t.unfit, proved_text(t));
-  text += "stages: their number x replicas of each; micro-batch: number in an iteration x samples of each\n";
-  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return !c.group.empty(); }))
-    text +=
-        "group: TP tensor, CP context, EP expert parallelism; ZeRO-1 divides the optimizer among replicas, ZeRO-2 "
-        "gradients too, ZeRO-3 weights too\n";
+  Table table = printed(t, shown);
+  if (shown.size() < t.front.size())
+    table.more = fmt::format("... and {} more, with somewhat less memory (--all)", t.front.size() - shown.size());
+  std::string text = "\n" + proof_sentence(t) + (details ? "" : untried_sentence(t));
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
-  text += budget_text({t.front.begin(), t.front.end()}, budget_columns_of(t));
-  text += megatron_line(best) + t.reserve + interval_line(t.interval);
-  if (const std::optional<double> gap = optimality_gap(t))
-    text += fmt::format("no order of work makes any of these plans {} than {}: the first is at most {} % above\n",
-                        t.unit.is_time()                      ? "shorter"
-                        : t.unit.objective == Objective::Cost ? "cheaper"
-                                                              : "take less",
-                        t.unit.text(t.bound), two_digits(100 * *gap));
-  if (shown.size() < t.front.size())
-    text += fmt::format("not shown: {} more, with somewhat less memory (--all)\n", t.front.size() - shown.size());
-  text += refused_text(t);
-  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
-    text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
   if (const std::string line = unexchanged_text_of(shown); !line.empty()) text += line + "\n";
-  text += about_replay(t) + about_memory(best);
-  for (const std::string& line : t.reasons) text += line + "\n";
+  text += refused_text(t);
+  if (details) text += explanations(t, shown);
   if (t.configured_period.value > 0) text += about_own(t);
-  return wrap_lines(head, layout.width) + to_text(printed(t, shown), layout) + wrap_lines(text, layout.width) +
-         options_text(best.sets, static_cast<std::size_t>(std::max(layout.width, 0))) +
-         wrap_lines(to_text(t.diagnosis, "the first", "these options"), layout.width);
+  text = wrap_lines(head, layout.width) + to_text(table, layout) + wrap_lines(text, layout.width) +
+         options_text(t.front.front().sets, static_cast<std::size_t>(std::max(layout.width, 0)));
+  if (details) text += wrap_lines(to_text(t.diagnosis, "the first", "these options"), layout.width);
+  return text;
 }
 
 std::string choices_csv(const ChoiceTable& t) { return to_csv(printed(t, t.front)); }

@@ -83,7 +83,8 @@ bool own_is_best(const ChoiceTable&);
 /// The whole front, or only the rows that stand out in its order or in the order of the periods without contention.
 /// The rows that to_text() prints.
 std::vector<Choice> printed_rows(const ChoiceTable&, bool whole_front);
-std::string to_text(const ChoiceTable&, bool whole_front, const TextLayout& = {});
+/// The rows, what is proved, what was not tried, and the options of the first row. `details` adds what explains them.
+std::string to_text(const ChoiceTable&, bool whole_front, bool details, const TextLayout& = {});
 /// The table of the front alone.
 Table rows_of(const ChoiceTable&);
 /// The line below the table about rows without the exchange of tied weights' gradients; empty where there are none.

@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "sim/core/sha256.hpp"
+#include "sim/output/rank_table.hpp"
 #include "sim/result/link_use.hpp"
 #include "sim/result/metrics.hpp"
 
@@ -33,6 +34,7 @@ Json setup_json(const RunSetup& s) {
                     {"cluster", s.cluster},
                     {"schedule", s.schedule},
                     {"planner", s.planner},
+                    {"plan", s.plan},
                     {"stages", s.stages},
                     {"devices", s.devices},
                     {"micro_batches", s.micro_batches},
@@ -190,6 +192,7 @@ std::string results_json(const std::string& title, const Program& program, const
   for (const DeviceId d : report.devices.ids())
     if (cluster.devices.contains(d))
       json["devices"].push_back(device_json(report.devices[d], cluster.devices[d], cluster.type_of(d), program));
+  json["ranks"] = to_json(rank_table(report, cluster));
   json["links"] = links_json(program, timeline, report, cluster);
   if (const std::string note = unrouted_collectives_text(program); !note.empty()) json["links_note"] = note;
   for (const Change& change : cluster.changes) json["changes"].push_back(to_text(change, cluster));

@@ -16,6 +16,7 @@ namespace stagecraft {
 /// What a run executes, in the words of its scenario.
 struct RunSetup {
   std::string scenario_file, model, cluster, schedule, planner, weights;
+  std::string plan;  ///< plan_line() of the plan.
   int stages = 0, devices = 0, micro_batches = 0;
 };
 

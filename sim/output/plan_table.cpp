@@ -100,7 +100,8 @@ TableColumns<PlanRow> plan_columns() {
       {{.key = result_column("ran"), .files = InFiles::Json, .rows = InRows::All}, &Row::ran},
       {{.key = result_column("schedule"), .heading = "schedule", .width = 9, .align = TextAlign::Left, .drop_order = 2},
        &Row::schedule},
-      figure_column<Row>("stages", &Row::stages, {.width = 6, .drop_order = 3}),
+      {{.heading = "plan", .width = 4, .align = TextAlign::Left, .widens = true, .drop_order = 3}, &Row::plan_words},
+      figure_column<Row>("stages", &Row::stages),
       figure_column<Row>("devices", &Row::devices, {.width = 7, .drop_order = 4}),
   };
 }
@@ -151,6 +152,7 @@ TableColumns<PlanRow> simulation_columns(const PlanTable& table) {
       {{.key = result_column("lower_bound_s"), .files = InFiles::Csv}, [](const Row& r) { return r.time_bound.value; }},
       {{.key = result_column("change"), .files = InFiles::Json}, &Row::change},
       {{.key = result_column("set"), .files = InFiles::Json}, [](const Row& r) { return Json(r.sets); }},
+      {{.key = result_column("plan")}, &Row::plan_words},
       {{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not},
   };
 }

@@ -49,6 +49,10 @@ const std::vector<FileColumn>& setting_columns() {
       word_column("schedule", "Name of the schedule."),
       word_column("name", "Name of the schedule."),
       word_column("planner", "Name of the planner."),
+      word_column("plan",
+                  "The plan as training frameworks count it: TP tensor, CP context, EP expert and ETP expert-tensor "
+                  "parallelism, PP pipeline ranks x VPP stages of each, DP replicas, ZeRO level, MBS samples of a "
+                  "micro-batch of a replica x micro-batches of a replica in an iteration."),
       word_column("placement", "Placement of the stages on the devices."),
       word_column("weights", "Name of the weights policy."),
       word_column("recompute", "What backward recomputes: none, selective, half, outputs, layers or full."),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/output/rank_table.hpp"
 #include "sim/result/diagnosis.hpp"
 #include "sim/result/economics.hpp"
 #include "sim/result/interval.hpp"
@@ -31,6 +32,7 @@ const MapSpec& setup_fields() {
       .fields = {text("scenario_file").doc("The file that was read."), text("model").doc("Name of the model."),
                  text("cluster").doc("Name of the cluster."), text("schedule").doc("Schedule of the operations."),
                  text("planner").doc("Planner that divided the model."),
+                 text("plan").optional().doc("The plan as training frameworks count it, and its samples."),
                  count("stages").doc("Pipeline stages; replicas of a stage count once."),
                  count("devices").doc("Devices that have a stage."),
                  count("micro_batches").doc("Micro-batches of an iteration."), text("weights").doc("Weights policy.")}};
@@ -255,6 +257,7 @@ const MapSpec& results_fields() {
            number("drain").optional().doc("The same in which it drains."),
            map("critical_path", critical_path_fields()).doc("Critical path of the run."),
            list("devices", map("device", device_fields())).positional().doc("Devices of the cluster."),
+           ranks_field(),
            list("links", map("link", link_fields())).positional().doc("Links that are used."),
            text("links_note").optional().doc("What their traffic leaves out."),
            list("changes", text("change")).optional().doc("Changes of the cluster over time, as text."),

@@ -17,6 +17,7 @@ struct RunRow {
   std::string planner;            ///< Empty in tables where all rows have one plan.
   std::string schedule;           ///< Its name, with its placement where the table searches for an order.
   std::string why_not;            ///< One line; empty when it ran.
+  std::string plan_words;         ///< plan_words() of its plan.
   std::vector<std::string> sets;  ///< Options (path=value) that turn the scenario into this row.
   int stages = 0, devices = 0;
   std::map<std::string, int> devices_of_type;

@@ -202,6 +202,7 @@ Table printed(const ScheduleTable& table) {
   };
   TableColumns<Row> columns = joined_columns<Row>({names, amount_columns(table), property_columns()});
   columns.push_back({{.key = result_column("pareto")}, on_front});
+  columns.push_back({{.key = result_column("plan")}, &Row::plan_words});
   columns.push_back({{.key = result_column("reason"), .rows = InRows::Failed, .quoted = true}, &Row::why_not});
   add_replay_columns(columns, table.replay, "period_s");
   columns.push_back({{.key = result_column("search"), .files = InFiles::Json},
@@ -282,10 +283,9 @@ std::string unexchanged_text(const ScheduleTable& table) { return unexchanged_te
 Table rows_of(const ScheduleTable& table) { return printed(table); }
 
 std::string to_text(const ScheduleTable& table, const TextLayout& layout) {
-  const std::string head =
-      fmt::format("{}\n{} on {}: {}, {}; {} simulated by {}\n\n", table.title, table.model, table.cluster.name,
-                  pluralize(table.devices, "device"), pluralize(table.micro_batches, "micro-batch", "es"),
-                  pluralize(table.iterations, "iteration"), table.backend);
+  const std::string head = fmt::format("{}\n{} on {} of {}: {}; {} simulated by {}\n\n", table.title, table.model,
+                                       pluralize(table.devices, "device"), table.cluster.name, table.plan,
+                                       pluralize(table.iterations, "iteration"), table.backend);
   std::string below = "\n" + answer(table);
   if (!table.not_compared.empty()) below += fmt::format("not compared: {}\n", join(table.not_compared));
   return wrap_lines(head, layout.width) + to_text(printed(table), layout) + wrap_lines(below, layout.width);
@@ -302,6 +302,7 @@ std::string schedules_json(const ScheduleTable& table) {
                          {"cluster", table.cluster.name},
                          {"backend", table.backend},
                          {"devices", table.devices},
+                         {"plan", table.plan},
                          {"micro_batches", table.micro_batches},
                          {"iterations", table.iterations},
                          {"scenario_schedule", table.configured},
@@ -337,6 +338,7 @@ const config::MapSpec& schedules_fields() {
                  text("title").doc("Title of the scenario."), text("model").doc("Name of the model."),
                  text("cluster").doc("Name of the cluster."), text("backend").doc("Backend that simulated the rows."),
                  integer("devices", 0, kInfinity).doc("Devices of the scenario's plan."),
+                 text("plan").doc("The scenario's plan as training frameworks count it, and its samples."),
                  integer("micro_batches", 0, kInfinity).doc("Micro-batches of an iteration."),
                  integer("iterations", 0, kInfinity).doc("Simulated iterations."),
                  text("scenario_schedule").doc("The schedule that the scenario asks for."),

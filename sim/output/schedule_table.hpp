@@ -39,6 +39,7 @@ struct ScheduleTable {
   std::string title, model, backend;
   std::string configured;  ///< The schedule that the scenario asks for.
   Cluster cluster;
+  std::string plan;  ///< plan_line() of the scenario.
   int devices = 0, micro_batches = 0, iterations = 0;
   int stages = 0;                  ///< Stages of the scenario's plan, if a schedule may have another number; else 0.
   std::vector<std::string> notes;  ///< Remarks on the scenario as it is written.

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/output/device_table.hpp"
+#include "sim/output/rank_table.hpp"
 #include "sim/result/link_use.hpp"
 
 namespace stagecraft {
@@ -47,28 +47,90 @@ bool changes_once(const Cluster& cluster) {
                      [](const Change& c) { return c.from.value > 0 || c.until.value < kForEver; });
 }
 
-std::string period_text(const Program& program, const Report& report, const Cluster& cluster) {
-  if (program.iterations < 2) return {};
-  if (!changes_once(cluster))
-    return row("period", to_text(report.period, report.interval), "one more iteration, back to back");
-  const double after_first = report.length.value - report.makespan.value, count = program.iterations - 1;
-  const bool is_steady = std::abs(after_first - count * report.period.value) <= 1e-9 * after_first;
-  return row("period", to_text(report.period),
-             fmt::format("mean of {}, in which the machine changes",
-                         is_steady ? pluralize(program.iterations - 1, "iteration") : "some iterations")) +
-         row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
+/// What the time of an iteration is: the only one, or one more after another.
+std::string iteration_text(const Program& program, const Report& report, const Cluster& cluster) {
+  constexpr double kSame = 5e-4;
+  std::string note = "fill and drain included";
+  if (program.iterations > 1 && changes_once(cluster)) {
+    const double after_first = report.length.value - report.makespan.value, count = program.iterations - 1;
+    const bool is_steady = std::abs(after_first - count * report.period.value) <= 1e-9 * after_first;
+    note = fmt::format("mean of {}, in which the machine changes; the first takes {}",
+                       is_steady ? pluralize(program.iterations - 1, "iteration") : "some iterations",
+                       to_text(report.makespan));
+  } else if (std::abs(report.period / report.makespan - 1) >= kSame) {
+    note = fmt::format("one more, back to back; the first takes {}", to_text(report.makespan));
+  } else if (!report.drains) {
+    note = "one more, back to back";
+  }
+  return row("iteration time", to_text(report.period, report.interval), note);
 }
 
-std::string rates_text(const Program& program, const DeviceRates& rates) {
-  const std::string each = fmt::format("for each of {}; model {:.4g} TFLOP/s",
-                                       pluralize(program.work.devices, "device"), rates.model.value / 1e12);
-  std::string shares = rates.of_peak > 0 ? fmt::format(", {} of the peak (MFU)", percent(rates.of_peak)) : "";
-  if (rates.hardware_of_peak > rates.of_peak * (1 + 1e-9))
-    shares += fmt::format(", {} with recomputation (HFU)", percent(rates.hardware_of_peak));
-  std::string text = row("tokens", short_number(rates.tokens_per_second) + "/s", each + shares);
-  if (program.work.devices > 1)
-    text += row("all tokens", short_number(rates.tokens_per_second * program.work.devices) + "/s",
-                rates.joules_per_token > 0 ? fmt::format("{:.4g} J for each", rates.joules_per_token) : "");
+/// Tokens or samples a second, and how well devices are used.
+std::string rates_text(const Program& program, const Report& report) {
+  const std::string samples = fmt::format("{:.4g}/s", report.throughput);
+  const DeviceRates* rates = report.rates ? &*report.rates : nullptr;
+  if (!rates || rates->tokens_per_second <= 0)
+    return row("throughput", samples, fmt::format("samples; {} in an iteration", program.mini_batch));
+  const int devices = program.work.devices;
+  std::string each = devices > 1 ? fmt::format("{}/s for each of {}, ", short_number(rates->tokens_per_second),
+                                               pluralize(devices, "device"))
+                                 : "";
+  std::string text = row("tokens", short_number(rates->tokens_per_second * devices) + "/s",
+                         fmt::format("{}{:.4g} samples/s", each, report.throughput));
+  const std::string model = fmt::format("{:.4g} TFLOP/s of the model on each device", rates->model.value / 1e12);
+  if (rates->of_peak <= 0) return text + row("model FLOP/s", "", model);
+  const bool recomputes = rates->hardware_of_peak > rates->of_peak * (1 + 1e-9);
+  return text + row("MFU", percent(rates->of_peak),
+                    model + (recomputes ? fmt::format("; {} with recomputation (HFU)", percent(rates->hardware_of_peak))
+                                        : ""));
+}
+
+std::string memory_row(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
+  const auto fullest =
+      std::max_element(report.devices.begin(), report.devices.end(),
+                       [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
+  if (fullest == report.devices.end()) return {};
+  const DeviceId d{fullest - report.devices.begin()};
+  const MemoryPeak& m = fullest->memory;
+  return row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
+             fmt::format("on {}{}{}", cluster.devices[d].name,
+                         m.capacity.value > 0 ? " of " + memory_text(m.capacity + m.reserved, m.reserved) : "",
+                         m.at.valid() ? " at " + to_text(program, m.at) : ""));
+}
+
+/// "63.4 %   compute + 30.2 % bubble + ...": they sum to the whole.
+std::string time_row(const TimeClasses& time) {
+  std::string value, note;
+  for (const MainTimeClass& c : main_time_classes()) {
+    const double share = time.total().value > 0 ? c.seconds(time) / time.total() : 0;
+    if (value.empty()) {
+      value = percent(share), note = c.name;
+    } else if (share >= 5e-4) {
+      note += fmt::format(" + {} {}", percent(share), c.name);
+    }
+  }
+  return row("time", value, note + ", mean of the devices");
+}
+
+std::string busiest_link_row(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
+  if (report.links.empty()) return {};
+  const LinkReport& l = report.links.front();
+  const std::string note = unrouted_collectives_text(program);
+  return row(
+      measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
+      fmt::format("{}, {} in all{}{}", cluster.links[l.link].name, to_text(l.traffic), note.empty() ? "" : "; ", note));
+}
+
+std::string warnings_text(const Report& report, const Cluster& cluster) {
+  std::string text;
+  for (const DeviceId d : report.devices.ids()) {
+    const MemoryPeak& m = report.devices[d].memory;
+    if (!m.fits())
+      text +=
+          fmt::format("warning: {} would need {} more memory{} with the messages that are on their way\n",
+                      cluster.devices[d].name, to_text(m.total - m.capacity),
+                      m.reserved.value > 0 ? fmt::format(" in addition to the {} reserved", to_text(m.reserved)) : "");
+  }
   return text;
 }
 
@@ -87,57 +149,36 @@ std::string changes_text(const Cluster& cluster) {
 
 }  // namespace
 
-std::string summary_text(const Program& program, const Report& report, const Cluster& cluster, bool measured,
-                         const TextLayout& layout) {
-  const auto fullest =
-      std::max_element(report.devices.begin(), report.devices.end(),
-                       [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
-  std::string text;
-  text += row("one iteration", to_text(report.makespan, report.interval),
-              report.drains ? "fill and drain included" : "the first; the next is already under way");
-  text += period_text(program, report, cluster);
-  text += row("throughput", fmt::format("{:.4g}/s", report.throughput),
-              fmt::format("samples; {} in an iteration", program.mini_batch));
-  if (report.rates && report.rates->tokens_per_second > 0) text += rates_text(program, *report.rates);
+std::string answer_text(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
+  std::string text = iteration_text(program, report, cluster) + rates_text(program, report);
+  if (report.instruction_times) text += memory_row(program, report, cluster, measured);
   if (report.economics)
     for (const EconomicsLine& line : economics_lines(*report.economics)) text += row(line.name, line.number, line.note);
-  if (program.group > 1)
-    text += row("group", fmt::format("{} devices", program.group),
-                program.group_sizes.empty() ? "each device below stands for one group"
-                                            : "at most; each device below stands for one group");
-  if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
   if (!report.instruction_times)
     return text + row("not timed", "", "instructions, so nothing within an iteration (run.gpu.timing: off)");
-  text += row("time", "",
-              "of a period, mean of the devices: " + to_text(report.time, /*has_software=*/!program.parts.empty()));
-  text += bubble_text(report, cluster);
-  if (fullest != report.devices.end()) {
-    const auto d = fullest - report.devices.begin();
-    const MemoryPeak& m = fullest->memory;
-    text += row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
-                fmt::format("on {}{}{}", cluster.devices[DeviceId{d}].name,
-                            m.capacity.value > 0 ? " of " + memory_text(m.capacity + m.reserved, m.reserved) : "",
-                            m.at.valid() ? " at " + to_text(program, m.at) : ""));
-  }
-  if (!report.links.empty()) {
-    const LinkReport& l = report.links.front();
+  return text + time_row(report.time) + warnings_text(report, cluster);
+}
+
+std::string details_text(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
+  std::string text = row("first iteration", to_text(report.makespan, report.interval),
+                         report.drains ? "fill and drain included" : "the next is already under way");
+  if (program.iterations > 1)
+    text += row("whole run", to_text(report.length), pluralize(program.iterations, "iteration"));
+  if (program.group > 1)
+    text += row("group", fmt::format("{} devices", program.group),
+                program.group_sizes.empty() ? "of each replica" : "of each replica, at most");
+  if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
+  if (!report.instruction_times) return text + changes_text(cluster);
+  if (!program.parts.empty())
+    text += row("time by class", "", "of a period, mean of the devices: " + to_text(report.time));
+  text += bubble_text(report, cluster) + busiest_link_row(program, report, cluster, measured);
+  if (report.energy.value > 0) {
+    const double each = report.rates ? report.rates->joules_per_token : 0;
     text +=
-        row(measured ? "busiest link, planned" : "busiest link", percent(l.utilisation),
-            fmt::format("{}, {} in all{}", cluster.links[l.link].name, to_text(l.traffic),
-                        unrouted_collectives_text(program).empty() ? "" : "; " + unrouted_collectives_text(program)));
+        row("energy", to_text(report.energy),
+            fmt::format("in {}{}", to_text(report.length), each > 0 ? fmt::format("; {:.4g} J a token", each) : ""));
   }
-  if (report.energy.value > 0)
-    text += row("energy", to_text(report.energy), fmt::format("in {}", to_text(report.length)));
-  text += critical_path_text(report) + changes_text(cluster) + "\n" + device_table(report, cluster, layout);
-  for (const DeviceId d : report.devices.ids()) {
-    const MemoryPeak& m = report.devices[d].memory;
-    if (!m.fits())
-      text +=
-          fmt::format("warning: {} would need {} more memory{} with the messages that are on their way\n",
-                      cluster.devices[d].name, to_text(m.total - m.capacity),
-                      m.reserved.value > 0 ? fmt::format(" in addition to the {} reserved", to_text(m.reserved)) : "");
-  }
-  return text;
+  return text + critical_path_text(report) + changes_text(cluster);
 }
 
 std::string learnt_text(const Learnt& learnt, const Cluster& cluster, const TextLayout& layout) {

@@ -12,10 +12,12 @@
 
 namespace stagecraft {
 
-/// The table that `stagecraft run` prints: the numbers of the run, then one row for each device.
-/// `measured` says that the times come from a real run; memory and traffic always come from the program, and the table
-/// says so.
-std::string summary_text(const Program&, const Report&, const Cluster&, bool measured = false, const TextLayout& = {});
+/// The answer of `stagecraft run`: how long an iteration takes, its rates, its memory, its cost, and where its time
+/// goes. `measured` says that the times come from a real run; memory and traffic always come from the program, and the
+/// text says so.
+std::string answer_text(const Program&, const Report&, const Cluster&, bool measured = false);
+/// The other numbers of a run, as `--details` prints them.
+std::string details_text(const Program&, const Report&, const Cluster&, bool measured = false);
 
 /// What only a real run knows: losses, and the memory that it allocated.
 std::string learnt_text(const Learnt&, const Cluster&, const TextLayout& = {});

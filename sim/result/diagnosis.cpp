@@ -26,9 +26,13 @@ std::string saving_text(const ChangedRun& run, bool measured) {
   return fmt::format("{}: {} for {}, simulated", share, to_text(run.period), pluralize(run.samples, "sample"));
 }
 
-std::string suggestion_text(const Suggestion& s, bool measured, const std::string& before = {}) {
-  const std::string text = fmt::format("{}: {}{}", s.change, before.empty() ? "" : before + " and ", options_text(s));
-  return text + "\n    " + (s.run ? saving_text(*s.run, measured) : "not simulated");
+bool keeps_batch(const Suggestion& s, const Diagnosis& d) { return !s.run || s.run->samples == d.samples; }
+
+/// The change with its options and what it saves on the next line; a change of the batch says so first.
+std::string suggestion_text(const Suggestion& s, const Diagnosis& d, const std::string& before = {}) {
+  const std::string text = fmt::format("{}{}: {}{}", keeps_batch(s, d) ? "" : "with another batch: ", s.change,
+                                       before.empty() ? "" : before + " and ", options_text(s));
+  return text + "\n    " + (s.run ? saving_text(*s.run, d.measured) : "not simulated");
 }
 
 }  // namespace
@@ -61,11 +65,15 @@ constexpr double kSmallSaving = 0.01;
 
 bool is_shown(const Suggestion& s) { return !s.run || s.run->saved >= kSmallSaving; }
 
-/// "  3 changes simulated, and none saves 1 % of the time; 2 cannot run: does not fit in memory".
+/// "  3 changes simulated, and none saves 1 % of the time; 2 cannot run: does not fit in memory": of those that are not
+/// shown.
 std::string useless_text(const Finding& f) {
+  const auto hidden =
+      std::count_if(f.suggestions.begin(), f.suggestions.end(), [](const Suggestion& s) { return !is_shown(s); });
   std::string text;
-  if (!f.suggestions.empty())
-    text = fmt::format("{} simulated, and none saves 1 % of the time", pluralize(std::ssize(f.suggestions), "change"));
+  if (hidden > 0)
+    text = fmt::format("{}{} simulated, and none saves 1 % of the time",
+                       hidden < std::ssize(f.suggestions) ? "others: " : "", pluralize(hidden, "change"));
   std::vector<std::string> reasons;
   for (const RefusedSuggestion& r : f.refused)
     if (std::find(reasons.begin(), reasons.end(), r.why) == reasons.end()) reasons.push_back(r.why);
@@ -75,21 +83,32 @@ std::string useless_text(const Finding& f) {
   return text.empty() ? text : "  " + text + "\n";
 }
 
+/// What helps: the changes that keep the batch before those that do not, each kind with the best first.
+std::vector<const Suggestion*> helpful_suggestions(const Finding& f, const Diagnosis& d) {
+  std::vector<const Suggestion*> list;
+  for (const Suggestion& s : f.suggestions)
+    if (is_shown(s)) list.push_back(&s);
+  std::stable_partition(list.begin(), list.end(), [&](const Suggestion* s) { return keeps_batch(*s, d); });
+  return list;
+}
+
 }  // namespace
 
 std::string to_text(const Diagnosis& d, const std::string& what, const std::string& before) {
   const std::string head = what.empty() ? "limit: " : fmt::format("limit of {}: ", what);
   if (d.findings.empty()) return d.not_simulated.empty() ? "" : head + d.not_simulated + "\n";
-  const std::vector<Suggestion>& suggestions = d.first().suggestions;
   std::string text = head + d.first().sentence + "\n";
-  const auto best = std::find_if(suggestions.begin(), suggestions.end(), is_shown);
-  if (best != suggestions.end()) text += "  try " + suggestion_text(*best, d.measured, before) + "\n";
-  if (best == suggestions.end()) text += useless_text(d.first());
-  // Who may not change the batch wants the best change that keeps it.
-  const auto same = std::find_if(best, suggestions.end(), [&](const Suggestion& s) {
-    return is_shown(s) && s.run && s.run->samples == d.samples;
-  });
-  if (same != suggestions.end() && same != best) text += "  or " + suggestion_text(*same, d.measured, before) + "\n";
+  const std::vector<const Suggestion*> helpful = helpful_suggestions(d.first(), d);
+  if (helpful.empty()) {
+    text += useless_text(d.first());
+  } else {
+    const Suggestion& best = *helpful.front();
+    text += "  try " + suggestion_text(best, d, before) + "\n";
+    const auto other = std::find_if(helpful.begin(), helpful.end(), [&](const Suggestion* s) {
+      return !keeps_batch(*s, d) && best.run && s->run->saved > best.run->saved;
+    });
+    if (keeps_batch(best, d) && other != helpful.end()) text += "  or " + suggestion_text(**other, d, before) + "\n";
+  }
   if (!d.not_simulated.empty()) text += "  " + d.not_simulated + "\n";
   return text;
 }
@@ -100,12 +119,18 @@ Diagnosis with_sets_before(Diagnosis d, const std::vector<std::string>& sets) {
   return d;
 }
 
-std::string what_if_text(const Diagnosis& d, Seconds period, int samples) {
-  std::string text = fmt::format("now: {} for {}\n", to_text(period), pluralize(samples, "sample"));
+std::string what_if_text(const Diagnosis& d, Seconds period, bool details) {
+  std::string text = fmt::format("now: {} for {}\n", to_text(period), pluralize(d.samples, "sample"));
   for (const Finding& f : d.findings) {
     text += fmt::format("{}{}: {}\n", f.cause,
                         f.lost.value > 0 ? fmt::format(" (costs {} of the period)", percent(f.share)) : "", f.sentence);
-    for (const Suggestion& s : f.suggestions) text += "  " + suggestion_text(s, d.measured) + "\n";
+    for (const Suggestion* s : helpful_suggestions(f, d)) text += "  " + suggestion_text(*s, d) + "\n";
+    if (!details) {
+      text += useless_text(f);
+      continue;
+    }
+    for (const Suggestion& s : f.suggestions)
+      if (!is_shown(s)) text += "  " + suggestion_text(s, d) + "\n";
     for (const auto& [s, why] : f.refused)
       text += fmt::format("  {}: {}\n    cannot run: {}\n", s.change, options_text(s), why);
   }

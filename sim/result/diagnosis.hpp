@@ -60,13 +60,15 @@ std::string shell_word(const std::string&);
 /// "--set run.micro_batches=16 --set plan.planner=balanced", quoted for a shell where a value needs it.
 std::string options_text(const Suggestion&);
 
-/// One to three sentences about the first finding, each on a line. `what` is diagnosed, and suggestions add to the
-/// options of `before`; both are words such as "the first row", and empty for the scenario itself.
+/// The first finding, the best change that keeps the batch, and a better one that does not. `what` is diagnosed, and
+/// suggestions add to the options of `before`; both are words such as "the first row", and empty for the scenario
+/// itself.
 std::string to_text(const Diagnosis&, const std::string& what = {}, const std::string& before = {});
 /// The diagnosis whose suggestions come after these options.
 Diagnosis with_sets_before(Diagnosis, const std::vector<std::string>& sets);
-/// Every finding, and every suggestion with what it saves.
-std::string what_if_text(const Diagnosis&, Seconds period, int samples);
+/// Every finding with the suggestions that help: those that keep the batch first. With `details` those too that cost
+/// time or cannot run.
+std::string what_if_text(const Diagnosis&, Seconds period, bool details);
 
 Json diagnosis_json(const Diagnosis&);
 /// The member `diagnosis` of files with results.

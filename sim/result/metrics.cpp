@@ -79,10 +79,10 @@ using Unit = MetricUnit;
 double or_unknown(double value) { return value > 0 ? value : kUnknown; }
 
 constexpr Metric kMetrics[] = {
-    {"makespan_s", "one iteration", "iteration", Unit::Time, Better::Less, kMain | kCompared | kPredicted,
+    {"makespan_s", "first iteration", "first", Unit::Time, Better::Less, kMain | kCompared | kPredicted,
      "Length of the first iteration, fill and drain included.",
      [](const RunView& r) { return r.report.makespan.value; }},
-    {"period_s", "period", "", Unit::Time, Better::Less, kMain | kCompared | kPredicted,
+    {"period_s", "iteration time", "period", Unit::Time, Better::Less, kMain | kCompared | kPredicted,
      "Time of one more iteration, back to back; in a measured run the median without the first.",
      [](const RunView& r) { return r.report.period.value; }},
     {"length_s", "whole run", "", Unit::Time, Better::Less, kCompared, "Length of the whole run.",

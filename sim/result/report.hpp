@@ -35,6 +35,22 @@ struct DeviceReport {
   Joules energy;
 };
 
+/// Devices with the same place in the pipeline that do the same: see pipeline_ranks.hpp.
+struct PipelineRank {
+  RankId rank;
+  std::vector<StageId> stages;
+  DeviceId first;   ///< The first of its devices that has instructions.
+  int devices = 1;  ///< All, with those that the instructions of others stand for.
+  int tensor = 1, context = 1;
+  double busy = 0;   ///< As DeviceReport::utilisation.
+  TimeClasses time;  ///< Where the time of each device goes in one period.
+  MemoryPeak memory;
+  ResidentMemory resident;
+
+  int replicas() const { return devices / (tensor * context); }
+  Bytes messages() const { return memory.received + memory.outgoing; }
+};
+
 struct LinkReport {
   LinkId link;
   bool forward = true;     ///< Always where both directions divide the bandwidth.
@@ -63,6 +79,7 @@ struct Report {
   double throughput = 0;     ///< Samples per second at the period.
   Joules energy;             ///< Zero when the cluster gives no power figures.
   IdVector<DeviceId, DeviceReport> devices;
+  std::vector<PipelineRank> ranks;             ///< The used devices with equal ones folded; run() adds it.
   std::vector<LinkReport> links;               ///< Busiest first; only links with traffic.
   std::optional<DeviceRates> rates;            ///< What one device does at the period.
   std::optional<PredictionInterval> interval;  ///< The interval of predicted times; the caller of run() adds it.

@@ -87,15 +87,11 @@ std::string_view class_name(Purpose purpose) {
   return "other";
 }
 
-std::string to_text(const TimeClasses& c, bool has_software) {
+std::string to_text(const TimeClasses& c) {
   std::vector<std::pair<Seconds, std::string_view>> parts;
-  if (has_software) {
-    for (const TimeClass& one : time_class_list()) parts.emplace_back(c.spent.*one.part, one.name);
-    parts.emplace_back(c.bubble, "bubble");
-    parts.emplace_back(c.unexplained, "unexplained");
-  } else {
-    for (const MainTimeClass& one : main_time_classes()) parts.emplace_back(one.seconds(c), one.name);
-  }
+  for (const TimeClass& one : time_class_list()) parts.emplace_back(c.spent.*one.part, one.name);
+  parts.emplace_back(c.bubble, "bubble");
+  parts.emplace_back(c.unexplained, "unexplained");
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   std::string text;
   for (const auto& [time, name] : parts)

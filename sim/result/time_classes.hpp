@@ -52,9 +52,8 @@ std::optional<DeviceRates> device_rates(const Program&, double samples_per_secon
 
 /// The class of time in which a collective counts: "tensor", "data".
 std::string_view class_name(Purpose);
-/// "products 61.2 %, tensor 12.0 %, bubble 9.1 %": the largest first. Without software: "compute", and the other main
-/// classes.
-std::string to_text(const TimeClasses&, bool has_software);
+/// "products 61.2 %, tensor 12.0 %, bubble 9.1 %": the largest first.
+std::string to_text(const TimeClasses&);
 
 /// Members such as `products_s`, and `bubble_s`. They sum to the period.
 Json classes_json(const TimeClasses&);

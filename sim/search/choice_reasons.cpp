@@ -18,11 +18,9 @@ bool is_better(const Choice& a, const Choice& b) {
 }
 
 std::string words(const Choice& c) {
-  return fmt::format("{} on {}, {}{}, micro-batches of {}", c.schedule, pluralize(c.devices, "device"),
-                     pluralize(c.stages, "stage"), c.replicas > 1 ? fmt::format(" x {}", c.replicas) : std::string(),
-                     c.micro_batch_size) +
+  return fmt::format("{} on {}, {}", c.schedule, pluralize(c.devices, "device"), c.plan_words) +
          (c.recompute == "none" ? "" : ", recompute " + c.recompute) +
-         (c.placement == "linear" ? "" : ", placement " + c.placement) + (c.group.empty() ? "" : ", " + c.group);
+         (c.placement == "linear" ? "" : ", placement " + c.placement);
 }
 
 /// The period without contention, in parts: "work of the busiest device 12 ms, waiting 1 ms, contention 0.3 ms".

@@ -11,6 +11,7 @@
 #include "sim/config/override.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/remarks.hpp"
+#include "sim/plan/plan_words.hpp"
 #include "sim/planners/shared/group.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
@@ -77,6 +78,7 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkPar
   c.micro_batches = v.micro_batches;
   c.placement = to_text(v.placement);
   c.group = group_words(v.plan);
+  c.plan_words = plan_words(p.plan);
   c.group_devices = v.plan.group.group();
   c.devices = static_cast<int>(used.size());
   c.stages = p.plan.different_stages();

@@ -17,6 +17,7 @@
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/stages_of_schedule.hpp"
+#include "sim/plan/plan_words.hpp"
 #include "sim/planners/shared/planner.hpp"
 #include "sim/result/bottleneck.hpp"
 #include "sim/result/metrics.hpp"
@@ -220,6 +221,7 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
   table.iterations = f.iterations;
   if (has_stages(f)) table.stages = f.configured.plan.different_stages();
   table.devices = static_cast<int>(devices_of(f.configured.plan).size());
+  table.plan = plan_line(f.configured.plan);
   Activity activity("comparing schedules");
   activity.count(0, "schedules", std::ssize(names));
   std::size_t compared = 0;

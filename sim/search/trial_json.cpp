@@ -76,6 +76,7 @@ Json json_of(const Candidate& candidate) {
                     {"recompute", c.recompute},
                     {"group", c.group},
                     {"group_devices", c.group_devices},
+                    {"plan", c.plan_words},
                     {"device_types", c.device_types},
                     {"devices_of_type", std::move(devices_of_type)},
                     {"period_s", c.period.value},
@@ -101,6 +102,7 @@ Candidate candidate_from(const Json& json, const PlanVariant& variant) {
   c.micro_batch_size = count("micro_batch_size"), c.micro_batches = count("micro_batches");
   c.planner = json.at("planner").text(), c.placement = json.at("placement").text();
   c.recompute = json.at("recompute").text(), c.group = json.at("group").text();
+  c.plan_words = json.at("plan").text();
   c.group_devices = count("group_devices"), c.device_types = json.at("device_types").text();
   for (const auto& [type, number_of_type] : json.at("devices_of_type").members())
     c.devices_of_type[type] = static_cast<int>(number_of_type.number());

@@ -57,5 +57,5 @@ code, out, errors, _ = fed(["sweep", "/dev/stdin", "--only", "run.schedule=gpipe
                            (root / "scenarios/sweeps/schedules.yaml").read_text().replace("../", f"{root}/scenarios/"))
 check(code == 0 and "4 points" in errors, f"a sweep from a pipe: {code} {errors}")
 code, out, errors, _ = fed(["run", "/dev/stdin", "--backend", "ideal"], (root / "scenarios/examples/quickstart.yaml").read_text())
-check(code == 0 and "one iteration" in out, f"a scenario from a pipe: {code} {errors}")
+check(code == 0 and "iteration time" in out, f"a scenario from a pipe: {code} {errors}")
 finish()

@@ -24,7 +24,7 @@ for what, options in {
     for backend in ("ideal", "simgrid", "fluid", "cpu"):
         name = "examples/teacher" if backend == "cpu" else "examples/quickstart"
         code, out, errors, _ = run(["run", name, "--backend", backend], **options)
-        check(code == 0 and "one iteration" in out, f"{backend} {what}: {code} {errors}")
+        check(code == 0 and "iteration time" in out, f"{backend} {what}: {code} {errors}")
 
 for words in (["run", "examples/quickstart", "--backend", "ideal", "--out", "here"], ["sweep", "schedules"],
               ["run", "examples/quickstart", "--backend", "ideal", "--html", "page.html"],

@@ -55,9 +55,10 @@ test('the cards and the diagnosis have the numbers and sentences of the results,
   const r = results('a'), [, bubble] = [r.period_s, `${(100 * r.bubble).toFixed(1)} %`], cards = await text('cards');
   for (const number of [`${Number((r.period_s * 1e3).toPrecision(4))} ms`, String(Number(r.throughput_samples_per_s.toPrecision(4))), bubble, '7.824 GiB', '16 in an iteration'])
     assert.ok(cards.includes(number), `${number} in ${cards}`);
-  const answer = await text('answer'), best = r.diagnosis[0].suggestions[0];
+  const answer = await text('answer'), best = r.diagnosis[0].suggestions.find(s => s.samples === r.samples), larger = r.diagnosis[0].suggestions.find(s => s.samples !== r.samples);
   assert.ok(answer.startsWith(`${r.diagnosis[0].sentence}\n`), answer);
   assert.ok(answer.includes(`Try ${best.change}: --set ${best.sets[0]} saves ${(100 * best.saved).toFixed(1)} % of the time per sample`), answer);
+  assert.ok(larger.saved > best.saved && answer.includes(`Or with another batch: ${larger.change}: `), answer);
   await browser.evaluate('scrollTo(0, 0)');
   const rows = await browser.evaluate('document.getElementById("view").getBoundingClientRect().top + report.rows().at(-1).y + report.rows().at(-1).height');
   assert.ok(rows < 900, `the last row ends at ${rows}`);
@@ -153,7 +154,7 @@ test('idle devices are not drawn, and a note says so', async () => {
   await browser.open(at('one.html'));
   const idle = results('a').devices.filter(d => !d.used).map(d => d.name);
   assert.ok(idle.length > 4);
-  assert.equal(await browser.evaluate("document.getElementById('devices').nextElementSibling.innerText"),
+  assert.equal(await browser.evaluate("document.getElementById('ranks').nextElementSibling.innerText"),
     `${idle.slice(0, 3).join(', ')} and ${idle.length - 3} more do nothing, and are not shown.`);
   const drawn = await browser.evaluate('[...new Set(report.rows().filter(r => r.lane || r.memory).map(r => report.runs[r.run].devices[r.device]))]');
   assert.deepEqual(drawn, results('a').devices.filter(d => d.used).map(d => d.name));
@@ -161,7 +162,7 @@ test('idle devices are not drawn, and a note says so', async () => {
 
 test('the head says what each run is of', async () => {
   await browser.open(at('one.html'));
-  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}, 8 micro-batches; plan balanced, 4 stages on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
+  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}; plan PP 4 \u00b7 MBS 2 x 8 = 16 samples, by balanced on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
   assert.equal(await text('setups'), of('1f1b'));
   await browser.open(at('two.html'));
   assert.deepEqual((await text('setups')).split('\n').filter(line => line), [`A, ${at('a')}: ${of('1f1b')}`, `B, ${at('b')}: ${of('gpipe')}`]);
@@ -195,16 +196,20 @@ test('the tables have the values of the results, each run in its own column or r
   assert.deepEqual(table[0].slice(1).map(c => c.split('\n')[0].slice(0, 2)), ['A:', 'B:', 'B ']);
   assert.equal(table[0][3], 'B against A');
   const ms = seconds => `${Number((seconds * 1e3).toPrecision(4))} ms`, percent = share => `${(100 * share).toFixed(1)} %`;
-  assert.deepEqual(row('one iteration').slice(1, 3), [ms(a.makespan_s), ms(b.makespan_s)]);
-  assert.equal(row('one iteration')[3], `\u2212${(100 * (1 - b.makespan_s / a.makespan_s)).toFixed(1)} %`);
+  assert.deepEqual(row('first iteration').slice(1, 3), [ms(a.makespan_s), ms(b.makespan_s)]);
+  assert.equal(row('first iteration')[3], `\u2212${(100 * (1 - b.makespan_s / a.makespan_s)).toFixed(1)} %`);
   assert.deepEqual(row('bubble').slice(1, 3), [percent(a.bubble), percent(b.bubble)]);
   assert.equal(row('peak memory')[2], '12.98 GiB');
-  const devices = await cells('devices'), used = a.devices.filter(d => d.used);
-  assert.deepEqual(devices[0].slice(2), ['busy', 'exposed communication', 'peak memory', 'at', 'activations']);
-  assert.deepEqual(devices.slice(1).map(r => (r.length === 7 ? r.slice(0, 2).join(' ') : r[0])), used.flatMap(d => [`${d.name} A`, 'B']));
-  const message = name => name.replace(/^\d+<\d+:/, 'receive ').replace(/^\d+>\d+:/, 'send ');
-  used.forEach((d, k) => assert.deepEqual(devices[2 * k + 1].slice(2, 7), [percent(d.utilisation), `${Number((d.exposed_communication_s * (d.exposed_communication_s < 1e-3 ? 1e6 : 1e3)).toPrecision(4))} ${d.exposed_communication_s < 1e-3 ? 'us' : 'ms'}`,
-    devices[2 * k + 1][4], message(d.peak_memory_at), String(d.peak_activations)]));
+  const ranks = await cells('ranks'), used = a.devices.filter(d => d.used), heads = ranks[0].slice(2);
+  assert.deepEqual(heads, ['first device', 'busy', 'bubble', 'exposed collectives', 'exposed messages', 'weights', 'gradients', 'optimizer', 'activations', 'messages', 'sum', 'reserved', 'free', 'in flight']);
+  assert.deepEqual(ranks.slice(1).map(r => (r.length === heads.length + 2 ? r.slice(0, 2).join(' ') : r[0])), a.ranks.flatMap(r => [`${r.rank} A`, 'B']));
+  assert.equal(a.ranks.length, 4);
+  a.ranks.forEach((r, k) => {
+    const row = ranks[2 * k + 1].slice(2), share = key => percent(r[key] / a.period_s);
+    assert.deepEqual(row.slice(0, 5), [r.first_device, percent(r.utilisation), share('bubble_s'), share('exposed_collectives_s'), share('exposed_messages_s')]);
+    assert.equal(row.at(-1), String(r.peak_activations));
+    assert.ok(Math.abs(['weights', 'gradients', 'optimizer', 'activations', 'messages'].reduce((sum, c) => sum + r[c + '_bytes'], 0) - r.peak_memory_bytes) < 1);
+  });
   const idle = await cells('idle'), causes = ['start_up', 'input', 'drain', 'transfer', 'collective'];
   assert.deepEqual(idle[0].slice(3, 9), ['computes', 'start-up', 'input', 'drain', 'messages', 'collectives']);
   used.forEach((d, k) => {
@@ -447,7 +452,7 @@ test('names with tags and quotes are only text', async () => {
   await browser.open(at('bad.html'));
   assert.deepEqual(browser.complaints(), []);
   assert.equal(await browser.evaluate('document.title'), bad);
-  assert.equal(await text('devices').then(t => t.includes(bad)), true);
+  assert.equal(await text('ranks').then(t => t.includes(bad)), true);
   assert.equal(await browser.evaluate('document.querySelectorAll("b, img").length + (window.hacked ?? 0)'), 0);
 });
 

@@ -11,27 +11,20 @@ function amountOf(search, choice) {
   return ['dollars_per_billion_tokens', 'dollars_per_billion_samples', 'energy_per_token_J', 'energy_per_sample_J'].map(key => choice[key]).find(value => value !== undefined);
 }
 function orderText({ schedule, weights }) { return weights === 'flush' ? schedule : `${schedule}, ${weights}`; }
-/** `cut`: "8 x 4", "8 x <=4" where stages differ in their replicas. */
-function stagesText({ stages, replicas }, cut) {
-  if (replicas === 1) return countText(stages, 'stage');
-  return `${countText(stages, 'stage')} with ${cut.includes('<=') ? 'up to ' : ''}${replicas} replicas each`;
-}
-
 /** The choice in one sentence: what to configure. */
-function choiceText(c, deviceTypes, cut) {
+function choiceText(c, deviceTypes) {
   const recompute = c.recompute === 'none' ? 'no recomputation' : `recomputation ${c.recompute}`;
-  return [`${orderText(c)} on ${countText(c.devices, 'device')}${deviceTypes ? ` (${deviceTypes})` : ''}`, stagesText(c, cut), ...(c.group ? [c.group] : []),
-    `${countText(c.micro_batches, 'micro-batch').replace(/hs$/, 'hes')} of ${countText(c.micro_batch_size, 'sample')}`, recompute].join(', ');
+  return [`${orderText(c)} on ${countText(c.devices, 'device')}${deviceTypes ? ` (${deviceTypes})` : ''}`, c.plan, recompute].join(', ');
 }
 
 /** Sentences of the answer; without a choice, why there is none. */
-function answerSentences(search, deviceTypes, cut) {
+function answerSentences(search, deviceTypes) {
   const [best] = search.choices, own = search.own_replayed?.ran ? search.own_replayed.period_s : search.own_period_s;
   if (!best) {
     const large = search.too_large > 0 ? ` The weights, gradients and optimizer state of ${countText(search.too_large, 'plan')} alone exceed the memory of a device.` : '';
     return ['No plan fits in memory.', `${countText(search.simulated, 'simulation')} of ${countText(search.plans, 'plan')}; ${search.unfit} of them exceed the memory of a device.${large}`];
   }
-  const sentences = [`${!search.objective ? 'Fastest' : search.objective.name === 'cost' ? 'Cheapest' : 'Least energy'}: ${choiceText(best, deviceTypes, cut)}.`];
+  const sentences = [`${!search.objective ? 'Fastest' : search.objective.name === 'cost' ? 'Cheapest' : 'Least energy'}: ${choiceText(best, deviceTypes)}.`];
   if (search.objective) {
     const written = search.objective.own;
     if (written > 0) {
@@ -52,7 +45,7 @@ function proofCard(search) {
 }
 
 /** Label, value, unit and remark of each card. */
-function searchCards(search, cut) {
+function searchCards(search) {
   const [best] = search.choices;
   if (!best) return [];
   const contended = best.replayed?.ran ? 'with network contention' : 'without network contention';
@@ -61,7 +54,7 @@ function searchCards(search, cut) {
     ['Iteration time', secondsText(periodOf(best)), '', contended],
     ['Throughput', numberText(search.samples / periodOf(best)), 'samples/s', `${search.samples} in an iteration`],
     ['Peak memory', sizeText(best.peak_memory_bytes), '', 'on the fullest device'],
-    ['Devices', String(best.devices), '', stagesText(best, cut)],
+    ['Devices', String(best.devices), '', best.plan],
     ...(best.training_s > 0 ? [['Training', daysText(best.training_s), '', best.training_dollars > 0 ? `$${shortNumber(best.training_dollars).trim()} for all tokens` : 'for all tokens']] : []),
     ['Limited by', best.limited_by || 'not diagnosed', '', ''],
     proofCard(search),
@@ -104,11 +97,11 @@ function budgetColumns({ choices = [], objective }) {
 function budgetCells(search, choice) { return budgetColumns(search).map(([key, , text]) => text(choice[key])); }
 
 /** Cells of a row of the table: the text, and whether it is words. */
-function choiceCells(c, cut, search = {}) {
-  return [[secondsText(periodOf(c))], [sizeText(c.peak_memory_bytes)], [String(c.devices)], [c.behind || 'the first', 'text reason'], [cut.replace('x', '\u00d7').replace('<=', '\u2264 ')],
-    [`${c.micro_batches} \u00d7 ${c.micro_batch_size}`], [orderText(c), 'text'], [c.recompute, 'text'], ...(c.group ? [[c.group, 'text']] : []),
+function choiceCells(c, search = {}) {
+  return [[secondsText(periodOf(c))], [sizeText(c.peak_memory_bytes)], [String(c.devices)], [c.behind || 'the first', 'text reason'], [c.plan, 'text'],
+    [orderText(c), 'text'], [c.recompute, 'text'],
     [c.limited_by || '-', 'text'], ...(search.objective ? [[numberText(amountOf(search, c))]] : [])];
 }
-function choiceHeads(grouped, search = {}) {
-  return ['row', 'period', 'memory', 'devices', 'behind the first', 'stages \u00d7 replicas', 'micro-batches \u00d7 samples', 'schedule', 'recompute', ...(grouped ? ['group'] : []), 'limited by', ...(search.objective ? [search.objective.unit] : [])];
+function choiceHeads(search = {}) {
+  return ['row', 'period', 'memory', 'devices', 'behind the first', 'plan', 'schedule', 'recompute', 'limited by', ...(search.objective ? [search.objective.unit] : [])];
 }

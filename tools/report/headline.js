@@ -58,7 +58,7 @@ function fillLimits(section, place, runs) {
     if (!(run.results.diagnosis?.length > 0)) continue;
     const table = element('table', undefined, { class: 'words' });
     fillTable(table, ['costs', 'cause', 'what would help'], run.results.diagnosis.map(f => ({
-      name: f.cause.replaceAll('-', ' '), kind: 'text', cells: [f.lost_s > 0 ? percentText(f.share) : '\u2013', f.sentence, suggestionList(f.suggestions)],
+      name: f.cause.replaceAll('-', ' '), kind: 'text', cells: [f.lost_s > 0 ? percentText(f.share) : '\u2013', f.sentence, suggestionList(f.suggestions, samplesOf(run))],
     })));
     const wide = element('div', undefined, { class: 'wide' });
     wide.append(table);

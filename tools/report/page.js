@@ -204,7 +204,7 @@ document.addEventListener('DOMContentLoaded', () => {
   fillChanges($('changes-section'), $('changes'), runs);
   fillLimits($('limits-section'), $('limits'), runs);
   fillTimes($('times-section'), $('times'), runs);
-  fillDevices($('devices'), runs);
+  fillRanks($('ranks'), runs);
   fillIdle($('idle'), runs);
   fillLinks(runs, '');
   fillOrigin($('origin'), $('scenarios'), runs);

@@ -2,7 +2,6 @@
 
 const data = JSON.parse($('data').textContent), { search } = data, { choices } = search;
 const state = { chosen: 0, every: false };
-const grouped = choices.some(c => c.group);
 
 function commandOf(choice) {
   return [data.command, ...choice.set.map(set => `--set ${shellWord(set)}`)].join(' ');
@@ -17,15 +16,14 @@ function limitLines() {
 
 function fillRows() {
   const head = element('thead'), line = head.insertRow(), body = element('tbody');
-  line.append(...choiceHeads(grouped, search).map((name, k) => element('th', name, { scope: 'col', ...(k === 4 || (k > 6 && k <= 9 + grouped) ? { class: 'left' } : {}) })));
+  line.append(...choiceHeads(search).map((name, k) => element('th', name, { scope: 'col', ...(k >= 4 && k <= 8 ? { class: 'left' } : {}) })));
   choices.forEach((choice, k) => {
     if (!state.every && !data.stand_out[k]) return;
     const row = body.insertRow(), title = element('th', undefined, { scope: 'row' });
     const button = element('button', String(k + 1), { type: 'button', 'data-row': k, 'aria-pressed': k === state.chosen, 'aria-label': `Row ${k + 1}: show its command` });
     if (k === state.chosen) row.className = 'chosen';
     title.append(button);
-    const cells = choiceCells(choice, data.stages[k], search);
-    if (grouped && !choice.group) cells.splice(8, 0, ['', 'text']);
+    const cells = choiceCells(choice, search);
     row.append(title, ...cells.map(([text, kind]) => element('td', text, kind ? { class: kind } : {})));
   });
   $('rows').replaceChildren(head, body);
@@ -49,7 +47,7 @@ function fillChosen() {
   again.append(copyButton(command));
   $('chosen-title').textContent = `Row ${state.chosen + 1}`;
   const why = choice.behind ? [element('p', `Behind the first: ${choice.behind}.`)] : [];
-  $('chosen').replaceChildren(element('p', `${choiceText(choice, data.device_types[state.chosen], data.stages[state.chosen])}; planner ${choice.planner}, placement ${choice.placement}.`), ...why, again, element('pre', command, { tabindex: 0 }));
+  $('chosen').replaceChildren(element('p', `${choiceText(choice, data.device_types[state.chosen])}; planner ${choice.planner}, placement ${choice.placement}.`), ...why, again, element('pre', command, { tabindex: 0 }));
 }
 
 function fillProof() {
@@ -93,8 +91,8 @@ function listen() {
 
 $('summary').textContent = `${search.model} on ${search.cluster}: ${countText(search.samples, 'sample')} in an iteration`;
 $('origin').textContent = `stagecraft ${data.version}`;
-fillLines($('answer'), answerSentences(search, data.device_types[0], data.stages[0]).map(text => ({ text })));
-$('cards').replaceChildren(...searchCards(search, data.stages[0]).map(parts => card(...parts)));
+fillLines($('answer'), answerSentences(search, data.device_types[0]).map(text => ({ text })));
+$('cards').replaceChildren(...searchCards(search).map(parts => card(...parts)));
 $('cards').querySelectorAll('.card').forEach(c => c.classList.toggle('words', c.textContent.startsWith('Limited by')));
 fillLines($('limit'), limitLines());
 fillProof();

@@ -14,8 +14,8 @@ function setupOf(run) {
   if (!s) return [];
   const counted = (n, what) => `${n} ${what}${n === 1 ? '' : what.endsWith('batch') ? 'es' : 's'}`;
   return [
-    ['model', s.model], ['cluster', s.cluster], ['schedule', `${s.schedule}, ${counted(s.micro_batches, 'micro-batch')}`],
-    ['plan', `${s.planner}, ${counted(s.stages, 'stage')} on ${counted(s.devices, 'device')}`], ['weights', s.weights],
+    ['model', s.model], ['cluster', s.cluster], ['schedule', s.plan ? s.schedule : `${s.schedule}, ${counted(s.micro_batches, 'micro-batch')}`],
+    ['plan', `${s.plan ? `${s.plan}, by ${s.planner}` : `${s.planner}, ${counted(s.stages, 'stage')}`} on ${counted(s.devices, 'device')}`], ['weights', s.weights],
     ['backend', backendOf(run)], ['from', s.scenario_file?.startsWith('/') ? s.scenario_file.split('/').pop() : s.scenario_file],
   ].filter(([, name]) => name);
 }
@@ -145,19 +145,26 @@ function fillBeside(table, runs, entriesOf, nameOf, columns) {
   }
 }
 
-/** "receive 2F1" for "9<8:2F1", what the devices that exchange it call the message. */
-function instructionText(name) {
-  const [, arrow, op] = /^\d+([<>])\d+:(.+)$/.exec(name) ?? [];
-  return op ? `${arrow === '<' ? 'receive' : 'send'} ${op}` : name;
+/** Pipeline ranks with equal replicas in one, each with its first device; for results of earlier versions, every device. */
+function placesOf({ results: { ranks, devices } }) {
+  if (!ranks?.length) return devices.filter(d => d.used).map(d => ({ name: d.name, device: d }));
+  const named = new Map(devices.map(d => [d.name, d])), times = new Map();
+  for (const { rank } of ranks) times.set(rank, (times.get(rank) ?? 0) + 1);
+  return ranks.map(r => ({ name: times.get(r.rank) > 1 ? `${r.rank}, ${r.first_device}` : r.rank, device: named.get(r.first_device), rank: r }));
 }
-function fillDevices(table, runs) {
-  fillBeside(table, runs, run => run.results.devices.filter(d => d.used), d => d.name, [
-    ['busy', d => busyCell(d.utilisation)],
-    ['exposed communication', d => secondsText(d.exposed_communication_s)],
-    ['peak memory', d => sizeText(d.peak_memory_bytes) + (d.memory_capacity_bytes > 0 ? ` of ${sizeText(d.memory_capacity_bytes)}` : '') +
-      (d.memory_reserved_bytes > 0 ? ` (${sizeText(d.memory_reserved_bytes)} reserved)` : '')],
-    [() => [element('span', 'at', { title: 'the operation that brings the memory to its peak' })], d => instructionText(d.peak_memory_at)],
-    ['activations', d => String(d.peak_activations)],
+/** Where the time of each pipeline rank goes, and its memory by class. */
+function fillRanks(table, runs) {
+  const ranks = runs.flatMap(run => placesOf(run).map(p => p.rank ?? {})), known = key => ranks.some(r => r[key] > 0);
+  const size = (key, title) => (known(key) ? [[title, p => sizeText(p.rank?.[key] ?? 0)]] : []);
+  const part = (run, key) => ({ rank, device }) => percentText(share((rank ?? device.time)?.[key] ?? 0, run.results.period_s));
+  const entries = run => placesOf(run).map(p => ({ ...p, waits: { bubble: part(run, 'bubble_s')(p), collectives: part(run, 'exposed_collectives_s')(p), messages: part(run, 'exposed_messages_s')(p) } }));
+  fillBeside(table, runs, entries, p => p.name, [
+    ['first device', p => p.device.name], ['busy', p => busyCell(p.rank?.utilisation ?? p.device.utilisation)],
+    ['bubble', p => p.waits.bubble], ['exposed collectives', p => p.waits.collectives], ['exposed messages', p => p.waits.messages],
+    ...size('weights_bytes', 'weights'), ...size('gradients_bytes', 'gradients'), ...size('optimizer_bytes', 'optimizer'), ...size('activations_bytes', 'activations'), ...size('messages_bytes', 'messages'),
+    ['sum', p => sizeText(p.device.peak_memory_bytes)], ...size('memory_reserved_bytes', 'reserved'),
+    ...(ranks.some(r => r.memory_free_bytes != null) ? [['free', p => (p.rank?.memory_free_bytes != null ? sizeText(Math.max(0, p.rank.memory_free_bytes)) : '\u2013')]] : []),
+    ['in flight', p => String(p.rank?.peak_activations ?? p.device.peak_activations)],
   ]);
   for (const run of runs) {
     const text = unusedText(run.results);
@@ -165,11 +172,11 @@ function fillDevices(table, runs) {
   }
 }
 /** What is said of devices without a row: members of groups, of which one is listed, and devices without a stage. */
-function unusedText({ devices, setup, devices_per_group: members }) {
-  const idle = devices.filter(d => !d.used).map(d => d.name), groups = `Each of these devices stands for its group of ${members}.`;
+function unusedText({ devices, setup, ranks, devices_per_group: members }) {
+  const idle = devices.filter(d => !d.used).map(d => d.name);
   if (members > 1) {
-    const without = setup ? devices.length - setup.devices : 0;
-    return `${groups}${without > 0 ? ` ${without} more device${without > 1 ? 's do' : ' does'} nothing.` : ''}`;
+    const groups = ranks?.length ? '' : `Each of these devices stands for its group of ${members}.`, without = setup ? devices.length - setup.devices : 0;
+    return `${groups}${without > 0 ? ` ${without} more device${without > 1 ? 's do' : ' does'} nothing.` : ''}`.trim();
   }
   if (idle.length === 0) return '';
   const names = idle.length > 4 ? `${idle.slice(0, 3).join(', ')} and ${idle.length - 3} more do` : `${idle.join(', ')} ${idle.length > 1 ? 'do' : 'does'}`;
@@ -191,13 +198,13 @@ function fillIdle(table, runs) {
   const there = runs.filter(run => run.results.devices.every(d => d.idle)), shares = new Map();
   for (const run of there)
     for (const d of run.results.devices) shares.set(d, computeAndIdle(d, run.results.length_s));
-  const used = run => run.results.devices.filter(d => d.used);
+  const used = run => placesOf(run).map(p => ({ ...p.device, name: p.name, shares: shares.get(p.device) }));
   const causes = [['computes', 'computes', 'what is not idle'], ...IDLE].map((cause, k) => [...cause, k])
-    .filter(([, , , k]) => k === 0 || there.some(run => used(run).some(d => shares.get(d)[k] > 0)));
+    .filter(([, , , k]) => k === 0 || there.some(run => used(run).some(d => d.shares[k] > 0)));
   const swatch = key => element('i', undefined, { class: 'swatch ' + key });
   fillBeside(table, there, used, d => d.name, [
-    ['shares', d => stack(causes.map(([key, , , k]) => [key, shares.get(d)[k]]))],
-    ...causes.map(([key, title, note, k]) => [() => [swatch(key), element('span', title, { title: note })], d => percentText(shares.get(d)[k])]),
+    ['shares', d => stack(causes.map(([key, , , k]) => [key, d.shares[k]]))],
+    ...causes.map(([key, title, note, k]) => [() => [swatch(key), element('span', title, { title: note })], d => percentText(d.shares[k])]),
   ]);
 }
 /** Parts of a whole next to each other; the cells after it have the numbers. */

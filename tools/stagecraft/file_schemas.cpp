@@ -16,6 +16,7 @@
 #include "sim/output/files.hpp"
 #include "sim/output/json_fields.hpp"
 #include "sim/output/plan_table.hpp"
+#include "sim/output/rank_table.hpp"
 #include "sim/output/results_fields.hpp"
 #include "sim/output/schedule_table.hpp"
 #include "sim/published/prediction_errors.hpp"
@@ -115,6 +116,7 @@ std::vector<FileSchema> outputs() {
       json("choices.json", "the best ways to train: search --format json", choices_fields),
       json_lines("search-state.jsonl", "each line of the state of a search: search --resume", saved_search_fields,
                  saved_trial_fields),
+      csv("ranks.csv", "one row for each pipeline rank: run --format csv", rank_columns),
       csv("choices.csv", "one row for each way to train: search --format csv", choices_columns),
       {"sweep.db", "tables of the SQLite file: sweep --out", false, database_schema},
       json("sweep.json", "the points of a sweep: sweep --format json, sweep-merge --format json", sweep_results_fields),

@@ -30,10 +30,11 @@ using Term = GlossaryTerm;
 
 constexpr Term kTerms[] = {
     // Time.
-    {"makespan|iteration|one iteration|time",
+    {"makespan|first iteration|first|time",
      "Time from the first start to the last end of the first iteration. It includes filling and draining the "
      "pipeline."},
-    {"period", "Time that one more iteration takes when iterations run back to back."},
+    {"period|iteration|iteration time|one iteration",
+     "Time that one more iteration takes when iterations run back to back."},
     {"length|whole run", "Time of all iterations of the run."},
     {"throughput", "Samples per second at the period."},
     {"time per sample", "The period divided by the samples of an iteration: it compares runs with different batches."},

@@ -1,9 +1,11 @@
 // The program `stagecraft`: reads the command line by the catalog of commands, suggests what a wrong word may mean,
 // starts or joins processes, and turns errors into exit codes.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <numeric>
 #include <optional>
 
 #include <fmt/core.h>
@@ -208,6 +210,18 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
   }
 }
 
+/// Indices of the catalog in the order of the headings of `--help`.
+std::vector<std::size_t> commands_by_group() {
+  constexpr std::string_view kGroups[] = {"Plan", "Schedules", "Measure", "Files", "Rest"};
+  const auto place = [&](std::size_t i) {
+    return std::find(std::begin(kGroups), std::end(kGroups), commands::catalog()[i]->group) - std::begin(kGroups);
+  };
+  std::vector<std::size_t> order(commands::catalog().size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  return order;
+}
+
 /// The words with "--" in front of those that belong to a program which the command runs: its options are not ours.
 std::vector<char*> with_program_words(int argc, char** argv) {
   std::vector<char*> words(argv, argv + argc);
@@ -283,10 +297,8 @@ int run(int given_argc, char** given_argv) {
   app.footer("stagecraft COMMAND --help shows the options of a command.");
   std::vector<Arguments> arguments(commands::catalog().size());
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    add_command(app, *commands::catalog()[i], arguments[i]);
-    names.emplace_back(commands::catalog()[i]->name);
-  }
+  for (const std::size_t i : commands_by_group()) add_command(app, *commands::catalog()[i], arguments[i]);
+  for (const Command* command : commands::catalog()) names.emplace_back(command->name);
   if (argc > 1 && std::string(argv[1]) == "help") {  // Many tools accept `help`.
     std::swap(argv[1], argv[argc - 1]);
     static std::string help = "--help";

@@ -14,6 +14,7 @@
 #include "sim/core/json.hpp"
 #include "sim/output/files.hpp"
 #include "sim/output/json_files.hpp"
+#include "sim/plan/plan_words.hpp"
 #include "sim/published/error_classes.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
@@ -75,6 +76,7 @@ std::string results_of(const CompiledExperiment& c, const Outcome& o) {
                        .schedule = e.schedule.name(),
                        .planner = std::string(e.plan.planner->name),
                        .weights = e.weights.name(),
+                       .plan = plan_line(c.plan),
                        .stages = c.plan.different_stages(),
                        .devices = static_cast<int>(devices.size()),
                        .micro_batches = e.run.micro_batches};

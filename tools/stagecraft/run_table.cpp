@@ -201,6 +201,17 @@ std::string batches_note(const std::vector<NamedResults>& runs) {
       join(batches));
 }
 
+std::string plans_text(const std::vector<NamedResults>& runs) {
+  std::string text;
+  for (const NamedResults& run : runs) {
+    const Json* setup = run.results.find("setup");
+    const Json* plan = setup && !setup->is_null() ? setup->find("plan") : nullptr;
+    if (plan && !plan->text().empty())
+      text += fmt::format("plan of {}: {}, {}\n", run.name, setup->at("schedule").text(), plan->text());
+  }
+  return text;
+}
+
 std::string limits_text(const std::vector<NamedResults>& runs) {
   std::string text;
   for (const NamedResults& run : runs) {

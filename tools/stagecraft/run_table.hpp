@@ -24,6 +24,9 @@ std::string devices_note(const std::vector<NamedResults>& runs);
 /// A line that warns where iterations have different numbers of samples; otherwise empty.
 std::string batches_note(const std::vector<NamedResults>& runs);
 
+/// The schedule and the plan of each run whose results have them, a line each.
+std::string plans_text(const std::vector<NamedResults>&);
+
 /// The first finding of each run's diagnosis, a line each.
 std::string limits_text(const std::vector<NamedResults>& runs);
 

@@ -80,6 +80,10 @@ std::vector<Argument> with_width_arguments(std::vector<Argument> arguments) {
   return arguments;
 }
 
+Argument details_argument(const std::string& what) {
+  return {"--details", Argument::Kind::Flag, "Print " + what + " too"};
+}
+
 TextLayout layout_of(const Arguments& a) {
   TextLayout layout{.color = color_of(a.text("color"))};
   if (a.has("columns"))

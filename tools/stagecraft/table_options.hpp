@@ -15,6 +15,9 @@ std::vector<Argument> with_table_arguments(std::vector<Argument>);
 /// --wide and --color of commands whose tables always have the same columns.
 std::vector<Argument> with_width_arguments(std::vector<Argument>);
 
+/// --details of commands whose text shows the answer first. `what` it adds.
+Argument details_argument(const std::string& what);
+
 /// The layout that the user asked for. The width is that of COLUMNS in the environment, else that of the terminal that
 /// stdout is. Without either, or with --wide, there is no limit.
 TextLayout layout_of(const Arguments&);

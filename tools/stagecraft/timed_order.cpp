@@ -7,6 +7,7 @@
 #include "sim/experiment/limits.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/lower.hpp"
+#include "sim/result/pipeline_ranks.hpp"
 #include "sim/schedule/validate.hpp"
 #include "sim/schedule_file/checks.hpp"
 #include "sim/weights/policy.hpp"
@@ -47,6 +48,7 @@ TimedOrder time_order(const AskedOrder& q, const StageCost& cost, Seconds delay,
   timed.cluster = delay_cluster(delay, timed.program.devices);
   timed.timeline = get_from(backends::catalog(), "backend", "ideal").run(timed.program, timed.cluster, {});
   timed.report = measure(timed.program, timed.timeline, timed.cluster);
+  timed.report.ranks = pipeline_ranks(q.plan, timed.program, timed.report, timed.cluster);
   check_finite(timed.report.makespan.value);
   timed.peaks = peaks_of(q, freed_at_input);
   return timed;

@@ -147,10 +147,10 @@ def check(*files: Union[str, "os.PathLike[str]"], sets: Sets = None) -> CheckRes
                        {good["file"]: good["summary"] for good in answer["good"]}, answer["text"], answer["exit_code"])
 
 
-def run(scenario: ScenarioLike, *, backend: str = "simgrid", sets: Sets = None,
+def run(scenario: ScenarioLike, *, backend: Optional[str] = None, sets: Sets = None,
         schedule: Union[Schedule, Order, str, None] = None, planner: Union[Planner, str, None] = None, diagnose: bool = True,
         memory: bool = True, progress: Optional[Progress] = None) -> Run:
-    """Runs a scenario on a backend.
+    """Runs a scenario on a backend: without a name on simgrid, above 64 devices on fluid.
 
     `schedule` and `planner` may be functions: see schedule_function() and stage(). `diagnose=False` leaves out what limits
     the run, and `memory=False` memory over time; both take time in large runs."""

@@ -115,7 +115,7 @@ extern const Command calibrate{
     .summary =
         "Fit the share of the peak that a device type reaches to measured iterations, or the time of a collective to "
         "output of nccl-tests",
-    .group = "Run",
+    .group = "Measure",
     .example = "stagecraft calibrate runs.csv --device h100-sxm --out mine/topologies/devices/h100-sxm.yaml",
     .arguments =
         {{"FILE",

@@ -45,7 +45,7 @@ int execute_check(const Arguments& a) {
 extern const Command check{
     .name = "check",
     .summary = "Report everything that is wrong with scenarios, models and clusters",
-    .group = "Inspect",
+    .group = "Files",
     .example = "stagecraft check scenarios/examples/*.yaml",
     .arguments = {{"FILE", Argument::Kind::List, "Files", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario"},

@@ -110,7 +110,7 @@ int execute_cluster(const Arguments& a) {
 extern const Command cluster{
     .name = "cluster",
     .summary = "Build a cluster's network on this machine, for any program: a network namespace for each device",
-    .group = "Run",
+    .group = "Measure",
     .example =
         "stagecraft cluster up scenarios/boxes/star.yaml\n  stagecraft cluster exec d0 ping -c 3 d1\n"
         "  stagecraft cluster down",

@@ -39,10 +39,11 @@ Json compare_results_in(const std::string& given) {
   return read_results(read_file(file), file);
 }
 
-void print_runs(const Table& table, const TextLayout& layout, const std::string& limits, const std::string& changes) {
+void print_runs(const Table& table, const TextLayout& layout, const std::string& plans, const std::string& limits,
+                const std::string& changes) {
   for (const Table& part : split_columns(select_columns(table, layout.columns), 1, layout))
     print_text(to_text(part, {.width = layout.width, .color = layout.color}), layout);
-  for (const std::string& text : {limits, changes})
+  for (const std::string& text : {plans, limits, changes})
     if (!text.empty()) print_text("\n" + wrap_lines(text, layout.width), layout);
 }
 
@@ -72,7 +73,7 @@ int print_table(const Arguments& a) {
   else if (a.text("format") != "text")
     print(table_in_format(table, a.text("format"), layout));
   else
-    print_runs(table, layout, limits_text(runs), scenario_changes_text(files));
+    print_runs(table, layout, plans_text(runs), limits_text(runs), scenario_changes_text(files));
   if (!draws(a)) return 0;
   const std::vector<TimelineStrip> strips = timelines_of(files);
   write_pictures(a, [&](const PictureSize& size) { return strips_picture(strips, {}, size); });
@@ -202,7 +203,7 @@ int execute_compare(const Arguments& a) {
 extern const Command compare{
     .name = "compare",
     .summary = "Compare runs, or schedules on one scenario",
-    .group = "Run",
+    .group = "Plan",
     .example =
         "stagecraft compare out/a out/b\n  stagecraft compare --schedules all scenarios/examples/quickstart.yaml",
     .arguments = compare_arguments(),

@@ -231,7 +231,7 @@ int execute_completion(const Arguments& a) {
 extern const Command completion{
     .name = "completion",
     .summary = "Print what makes a shell complete commands, options and names",
-    .group = "Utilities",
+    .group = "Rest",
     .example = "source <(stagecraft completion bash)",
     .arguments = {{"SHELL", Argument::Kind::Text, "bash, zsh or fish", {}, true}},
     .run = execute_completion,

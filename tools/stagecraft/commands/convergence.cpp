@@ -93,7 +93,7 @@ std::vector<Argument> convergence_arguments() {
 extern const Command convergence{
     .name = "convergence",
     .summary = "Train with several weights policies: loss against updates and time, and which of them pays",
-    .group = "Run",
+    .group = "Schedules",
     .example = "stagecraft convergence scenarios/examples/teacher.yaml --methods sync,naive,2bw,pipeoptim --target 0.5",
     .arguments = convergence_arguments(),
     .run = execute_convergence,

@@ -58,7 +58,7 @@ int execute_doctor(const Arguments&) {
 extern const Command doctor{
     .name = "doctor",
     .summary = "Say what this build and this machine can do",
-    .group = "Utilities",
+    .group = "Rest",
     .example = "stagecraft doctor",
     .arguments = {},
     .run = execute_doctor,

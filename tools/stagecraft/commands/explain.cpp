@@ -23,7 +23,7 @@ extern const Command explain{
     .summary =
         "Explain a field by its path (of other files: sweep.axes, published.tables), a term such as bubble, an "
         "operation such as 0F3, or a name such as 1f1b",
-    .group = "Inspect",
+    .group = "Rest",
     .example = "stagecraft explain run.schedule",
     .arguments = {{"PATH", Argument::Kind::Text, "Dotted path, term or name; without one, the top of the file"},
                   {"--reference", Argument::Kind::Flag, "Print every field, as Markdown"}},

@@ -210,7 +210,7 @@ extern const Command export_to{
     .summary =
         "Export a plan to Megatron-LM, torchtitan or DeepSpeed, a schedule to PyTorch, traces to ASTRA-sim, or a "
         "platform to SimGrid",
-    .group = "Import and export",
+    .group = "Files",
     .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
     .arguments = {{"KIND",
                    Argument::Kind::Text,

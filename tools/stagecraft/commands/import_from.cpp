@@ -277,7 +277,7 @@ extern const Command import_from{
         "runs of "
         "Megatron-LM, torchtitan "
         "and DeepSpeed, files of PipeEdge and SimGrid",
-    .group = "Import and export",
+    .group = "Files",
     .example = "stagecraft import onnx bert.onnx --set sequence=512 --out bert.yaml",
     .arguments =
         {{"KIND",

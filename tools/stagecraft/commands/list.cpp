@@ -157,7 +157,7 @@ extern const Command list{
         "List schedules, planners, weights, tasks, optimizers, backends, models, topologies, devices, software, "
         "collectives, curves, "
         "scenarios, sweeps, profiles or what is published",
-    .group = "Inspect",
+    .group = "Rest",
     .example = "stagecraft list schedules",
     .arguments = with_table_arguments({{"KIND", Argument::Kind::Text, kinds_text()},
                                        {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),

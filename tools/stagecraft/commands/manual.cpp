@@ -69,7 +69,7 @@ int execute_manual(const Arguments&) {
 extern const Command manual{
     .name = "manual",
     .summary = "Print the manual page",
-    .group = "Utilities",
+    .group = "Rest",
     .example = "stagecraft manual | man -l -",
     .arguments = {},
     .run = execute_manual,

@@ -56,7 +56,7 @@ int execute_plan(const Arguments& a) {
 extern const Command plan{
     .name = "plan",
     .summary = "Compare planners: predicted time, simulated time and lower bound",
-    .group = "Run",
+    .group = "Plan",
     .example = "stagecraft plan scenarios/examples/quickstart.yaml --planner all --show",
     .arguments = with_table_arguments(
         {{"FILE", Argument::Kind::Text, "Scenario", {}, true},

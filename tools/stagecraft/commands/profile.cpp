@@ -41,7 +41,7 @@ int execute_profile(const Arguments& a) {
 extern const Command profile{
     .name = "profile",
     .summary = "Measure the layers of a scenario's model, updates and messages on this machine",
-    .group = "Run",
+    .group = "Measure",
     .example = "stagecraft profile scenarios/examples/cpu-transformer.yaml --out models/profiles/this-machine.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"-b,--backend", Argument::Kind::Text, "Backend to measure", "cpu"},

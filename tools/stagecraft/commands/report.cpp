@@ -150,9 +150,10 @@ std::string title_of(const Arguments& a, const KeptRun& first) {
 }
 
 void add_scenario(const std::string& given, const Arguments& a, std::vector<KeptRun>& runs) {
-  const std::vector<std::string> backends = a.has("backend") ? a.list("backend") : std::vector<std::string>{"simgrid"};
+  std::vector<std::string> backends = a.list("backend");
   for (const std::string& backend : backends) get_from(backends::catalog(), "backend", backend);
   const CompiledExperiment compiled = compile_or_advise(load_experiment(given, a.list("set")));
+  if (backends.empty()) backends.push_back(default_backend(compiled.plan));
   for (const std::string& backend : backends) {
     Outcome outcome = run(compiled, backend);
     add_interval(compiled, outcome);
@@ -232,7 +233,7 @@ int execute_report(const Arguments& a) {
 extern const Command report{
     .name = "report",
     .summary = "Write runs, or a sweep, as one HTML page",
-    .group = "Run",
+    .group = "Plan",
     .example =
         "stagecraft report out/a out/b --out page.html\n"
         "  stagecraft report scenarios/examples/teacher.yaml -b simgrid -b cpu\n"
@@ -244,7 +245,8 @@ extern const Command report{
                    {},
                    true},
                   {"-b,--backend", Argument::Kind::List,
-                   "Backend of scenarios; several: each scenario runs on all of them (default: simgrid)"},
+                   "Backend of scenarios; several: each scenario runs on all of them (default: simgrid; above 64 "
+                   "devices fluid)"},
                   {"-s,--set", Argument::Kind::List,
                    "path=value, applied to each scenario or to every point of a sweep; may be repeated"},
                   {"-o,--out", Argument::Kind::Text, "File to write", "report.html"},

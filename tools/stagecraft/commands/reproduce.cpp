@@ -145,7 +145,7 @@ std::vector<Argument> reproduce_arguments() {
 extern const Command reproduce{
     .name = "reproduce",
     .summary = "Reproduce published results and compare our figures with them",
-    .group = "Run",
+    .group = "Measure",
     .example = "stagecraft reproduce zero-bubble --html published.html",
     .arguments = reproduce_arguments(),
     .run = execute_reproduce,

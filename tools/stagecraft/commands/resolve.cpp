@@ -19,7 +19,7 @@ int execute_resolve(const Arguments& a) {
 extern const Command resolve{
     .name = "resolve",
     .summary = "Print a scenario with every default and reference filled in, as scenario/2",
-    .group = "Inspect",
+    .group = "Files",
     .example = "stagecraft resolve scenarios/examples/quickstart.yaml",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value; may be repeated"},

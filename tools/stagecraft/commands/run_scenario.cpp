@@ -14,9 +14,11 @@
 #include "sim/experiment/run.hpp"
 #include "sim/output/drawings.hpp"
 #include "sim/output/files.hpp"
+#include "sim/output/rank_table.hpp"
 #include "sim/output/text.hpp"
 #include "sim/output/timeline_picture.hpp"
 #include "sim/output/trace.hpp"
+#include "sim/plan/plan_words.hpp"
 #include "sim/published/error_classes.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/gzip.hpp"
@@ -39,20 +41,26 @@ bool small(const CompiledExperiment& p) {
   return used <= kGanttDevices;
 }
 
-std::string headline(const CompiledExperiment& p, const Outcome& o) {
+/// What computed the times, and why that where it was not asked for.
+std::string origin_text(const Arguments& a, const Timeline& timeline) {
+  const Provenance& from = timeline.provenance;
+  const std::string name = from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version;
+  const char* what = timeline.clock == Clock::Simulated ? "simulated by" : "measured by";
+  if (a.has("backend") || from.backend != "fluid") return fmt::format("{} {}", what, name);
+  return fmt::format("{} {} (the default above {} devices; --backend simgrid is the reference)", what, name,
+                     kMostDevicesOfReference);
+}
+
+std::string headline(const Arguments& a, const CompiledExperiment& p, const Outcome& o) {
   const Experiment& e = p.experiment;
-  const Provenance& from = o.timeline.provenance;
   const std::vector<DeviceId> devices = devices_of(p.plan);
-  return fmt::format("{}\n{} on {}: {}, {} on {}, {}\n{}{} {}, {}\n\n", e.title.empty() ? "(untitled)" : e.title,
-                     e.model->name, e.cluster->name, e.schedule.name(), pluralize(p.plan.different_stages(), "stage"),
-                     pluralize(static_cast<std::int64_t>(devices.size()), "device"),
-                     pluralize(e.run.micro_batches, "micro-batch", "es"),
+  return fmt::format("{}\n{} on {} of {}: {}, {}\n{}{}, {}\n\n", e.title.empty() ? "(untitled)" : e.title,
+                     e.model->name, pluralize(static_cast<std::int64_t>(devices.size()), "device"), e.cluster->name,
+                     e.schedule.name(), plan_line(p.plan),
                      p.schedule.search
                          ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                          : "",
-                     o.timeline.clock == Clock::Simulated ? "simulated by" : "measured by",
-                     from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version,
-                     pluralize(std::ssize(p.program.instructions), "instruction"));
+                     origin_text(a, o.timeline), pluralize(std::ssize(p.program.instructions), "instruction"));
 }
 
 std::string trace_of(const CompiledExperiment& p, const Outcome& o) {
@@ -120,17 +128,12 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
   print_error("wrote {}/{}\n", folder, written);
 }
 
-/// SimGrid goes through all transfers under way whenever one of them ends.
-void suggest_fluid(const Program& program, const std::string& backend) {
-  constexpr int kManyDevices = 256;
-  constexpr std::size_t kManyInstructions = 300'000;
-  if (backend == "simgrid" && program.devices >= kManyDevices && program.size() >= kManyInstructions)
-    print_error("hint: with {} devices --backend fluid is many times faster; it shares links by the same rule\n",
-                program.devices);
+bool simulates(const std::string& backend) {
+  return get_from(backends::catalog(), "backend", backend).clock == Clock::Simulated;
 }
 
 void check_what_if(const Arguments& a) {
-  if (a.flag("what-if") && get_from(backends::catalog(), "backend", a.text("backend")).clock != Clock::Simulated)
+  if (a.flag("what-if") && a.has("backend") && !simulates(a.text("backend")))
     throw InputError(fmt::format("--what-if simulates changes, and {} does not simulate", a.text("backend")),
                      "--backend simgrid, fluid or ideal");
 }
@@ -153,19 +156,21 @@ void draw_run(const Arguments& a, const CompiledExperiment& c, const Outcome& o)
 
 void print_run(const Arguments& a, const CompiledExperiment& compiled, const Outcome& outcome,
                const TextLayout& layout) {
-  const std::string limits = to_text(outcome.report.diagnosis);
-  std::string text = headline(compiled, outcome) + limits + (limits.empty() ? "" : "\n") +
-                     summary_text(compiled.program, outcome.report, compiled.cluster(),
-                                  outcome.timeline.clock != Clock::Simulated, layout);
-  if (a.flag("what-if"))
-    text += "\n" + what_if_text(outcome.report.diagnosis, outcome.report.period, compiled.program.mini_batch);
+  const Report& report = outcome.report;
+  const bool details = a.flag("details"), measured = outcome.timeline.clock != Clock::Simulated;
+  std::string text =
+      headline(a, compiled, outcome) + answer_text(compiled.program, report, compiled.cluster(), measured);
   if (outcome.timeline.enqueued) text += enqueued_text(*outcome.timeline.enqueued);
   if (!outcome.timeline.lateness.empty()) text += lateness_text(outcome.timeline.lateness);
-  // --columns chooses columns of the table of devices alone.
+  if (const std::string limits = to_text(report.diagnosis); !limits.empty()) text += "\n" + limits;
+  if (details) text += "\n" + details_text(compiled.program, report, compiled.cluster(), measured);
+  text += "\n" + ranks_text(report, compiled.cluster(), layout, details);
+  // --columns chooses columns of the table of pipeline ranks alone.
   const TextLayout all_columns{.width = layout.width, .columns = {}, .color = layout.color};
-  if (outcome.timeline.learnt) text += learnt_text(*outcome.timeline.learnt, compiled.cluster(), all_columns);
+  if (outcome.timeline.learnt) text += "\n" + learnt_text(*outcome.timeline.learnt, compiled.cluster(), all_columns);
+  if (a.flag("what-if")) text += "\n" + what_if_text(report.diagnosis, report.period, details);
   print_text(wrap_lines(text, layout.width), layout);
-  if (!small(compiled) || !outcome.timeline.instruction_times || a.flag("no-gantt")) return;
+  if (!details || !small(compiled) || !outcome.timeline.instruction_times || a.flag("no-gantt")) return;
   const Strip strip{"", compiled.program, outcome.timeline};
   const int width = gantt_width(compiled.cluster(), kGanttWidth, layout);
   print("\n" + gantt(compiled.program, outcome.timeline, compiled.cluster(), 0, width) +
@@ -186,8 +191,8 @@ void write_page(const Arguments& a, const CompiledExperiment& compiled, const Ou
 
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
-  check_table_format(a, {"text", "json"});
-  get_from(backends::catalog(), "backend", a.text("backend"));  // Reports a wrong name before planning starts.
+  check_table_format(a, {"text", "json", "csv", "markdown"});
+  if (a.has("backend")) simulates(a.text("backend"));  // Reports a wrong name before planning starts.
   const TextLayout layout = layout_of(a);
   check_what_if(a);
   if (a.has("html")) check_output_of(a, "html");
@@ -196,9 +201,8 @@ int execute_run_scenario(const Arguments& a) {
   if (a.text("trace").ends_with(".gz")) check_gzip();
   const CompiledExperiment compiled = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
   if (a.has("html")) check_page_size(compiled.program.size());
-  suggest_fluid(compiled.program, a.text("backend"));
   if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
-  Outcome outcome = run(compiled, a.text("backend"));
+  Outcome outcome = run(compiled, a.has("backend") ? a.text("backend") : default_backend(compiled.plan));
   if (outcome.timeline.elsewhere) return 0;
   add_interval(compiled, outcome);
   add_diagnosis(compiled, outcome, a.text("FILE"), a.list("set"), a.flag("what-if") ? WhatIf::Every : WhatIf::First);
@@ -209,6 +213,8 @@ int execute_run_scenario(const Arguments& a) {
   const std::string json = results_of(compiled, outcome);
   if (format == "json")
     print(json + "\n");
+  else if (format != "text")
+    print(table_in_format(rank_table(outcome.report, compiled.cluster()), format, layout));
   else
     print_run(a, compiled, outcome, layout);
   if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
@@ -221,7 +227,9 @@ int execute_run_scenario(const Arguments& a) {
 std::vector<Argument> run_arguments() {
   std::vector<Argument> arguments{
       {"FILE", Argument::Kind::Text, "Scenario", {}, true},
-      {"-b,--backend", Argument::Kind::Text, "Backend: stagecraft list backends", "simgrid"},
+      {"-b,--backend", Argument::Kind::Text,
+       fmt::format("Backend: stagecraft list backends (default: simgrid; above {} devices fluid)",
+                   kMostDevicesOfReference)},
       {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
       {"-o,--out", Argument::Kind::Text,
        "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
@@ -232,8 +240,9 @@ std::vector<Argument> run_arguments() {
       force_argument(),
       {"--what-if", Argument::Kind::Flag, "Simulate the changes that every cause suggests, and print what each saves"},
       quiet_argument(),
-      {"--no-gantt", Argument::Kind::Flag, "Do not draw the timeline of small runs"},
-      {"--format", Argument::Kind::Text, "text or json", "text"}};
+      details_argument("all numbers of the run, all columns of the table, and the timeline of small runs"),
+      {"--no-gantt", Argument::Kind::Flag, "With --details: do not draw the timeline of small runs"},
+      {"--format", Argument::Kind::Text, "text, json, csv or markdown", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));
   arguments.push_back(draw_argument(kRunPictures));
   arguments.push_back(
@@ -247,15 +256,12 @@ std::vector<Argument> run_arguments() {
 extern const Command run_scenario{
     .name = "run",
     .summary = "Run a scenario on a backend and print its numbers",
-    .group = "Run",
+    .group = "Plan",
     .example =
         "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
     .arguments = run_arguments(),
     .run = execute_run_scenario,
-    .shared =
-        [](const Arguments& a) {
-          return get_from(backends::catalog(), "backend", a.text("backend")).clock != Clock::Simulated;
-        },
+    .shared = [](const Arguments& a) { return a.has("backend") && !simulates(a.text("backend")); },
 };
 
 }  // namespace stagecraft::commands

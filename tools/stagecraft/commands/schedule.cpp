@@ -133,7 +133,7 @@ std::vector<Argument> schedule_arguments() {
 extern const Command schedule{
     .name = "schedule",
     .summary = "Print and time a schedule without a scenario",
-    .group = "Inspect",
+    .group = "Schedules",
     .example = "stagecraft schedule 1f1b -p 4 -m 8 --f 1 --b 2",
     .arguments = schedule_arguments(),
     .run = execute_schedule,

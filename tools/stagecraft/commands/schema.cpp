@@ -34,7 +34,7 @@ int execute_schema(const Arguments& a) {
 extern const Command schema{
     .name = "schema",
     .summary = "Print the JSON Schema of a file, or the columns of a CSV file with units and meaning",
-    .group = "Utilities",
+    .group = "Files",
     .example = "stagecraft schema scenario > scenario.schema.json\n  stagecraft schema spans.csv",
     .arguments = {{"KIND", Argument::Kind::Text,
                    "scenario, results.json, spans.csv, ...; without one, the list of all"}},

@@ -199,7 +199,7 @@ void print_choices(const Arguments& a, const ChoiceTable& table, const TextLayou
   if (const std::string line = unexchanged_text(table); format != "text" && !line.empty())
     print_error("note: {}\n", line);
   if (format == "text")
-    print_text(to_text(table, a.flag("all"), layout), layout);
+    print_text(to_text(table, a.flag("all"), a.flag("details"), layout), layout);
   else
     print(format == "json" ? choices_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
   flush();
@@ -304,6 +304,7 @@ std::vector<Argument> search_arguments() {
        "Weights policies with commas between, or all; stale ones are included (default: the policy of the "
        "scenario, or what belongs to each schedule)"},
       {"--all", Argument::Kind::Flag, "Search for and print the whole Pareto front of time, memory and devices"},
+      details_argument("why the first row is the first, what limits it, and all that was not tried"),
       {"--most", Argument::Kind::Count, "Most simulations", "20000"},
       {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},
       {"--replay", Argument::Kind::Text,
@@ -325,7 +326,7 @@ extern const Command search{
     .summary =
         "Search plans, devices, schedules, micro-batches, recomputation and weights together for the fastest or "
         "cheapest",
-    .group = "Run",
+    .group = "Plan",
     .example = "stagecraft search scenarios/examples/quickstart.yaml --time 60s --out best.yaml",
     .arguments = search_arguments(),
     .run = execute_search,

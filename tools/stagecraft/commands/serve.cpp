@@ -17,7 +17,7 @@ int execute_serve(const Arguments&) {
 extern const Command serve{
     .name = "serve",
     .summary = "Answer requests of another program on stdin, such as the Python module's",
-    .group = "Utilities",
+    .group = "Rest",
     .example = "echo '{\"method\": \"explain\", \"params\": {\"path\": \"bubble\"}}' | stagecraft serve",
     .arguments = {},
     .run = execute_serve,

@@ -95,7 +95,7 @@ int execute_show(const Arguments& a) {
 extern const Command show{
     .name = "show",
     .summary = "Print the model, plan, costs, schedule or program of a scenario as text",
-    .group = "Inspect",
+    .group = "Files",
     .example = "stagecraft show scenarios/examples/quickstart.yaml --what program",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
                   {"-w,--what", Argument::Kind::Text, "model, plan, costs, schedule, csv or program", "plan"},

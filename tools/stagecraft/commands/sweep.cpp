@@ -161,7 +161,7 @@ std::vector<Argument> sweep_arguments() {
 extern const Command sweep{
     .name = "sweep",
     .summary = "Run every point of a sweep; an interrupted sweep resumes",
-    .group = "Run",
+    .group = "Plan",
     .example = "stagecraft sweep scenarios/sweeps/schedules.yaml --out schedules.db",
     .arguments = sweep_arguments(),
     .run = execute_sweep,

@@ -29,7 +29,7 @@ int execute_sweep_merge(const Arguments& a) {
 extern const Command sweep_merge{
     .name = "sweep-merge",
     .summary = "Merge the results of a sweep's shards into one file",
-    .group = "Run",
+    .group = "Plan",
     .example = "stagecraft sweep-merge a.db b.db --into all.db",
     .arguments = {{"RESULTS", Argument::Kind::List, "Files that sweep --out wrote, of one sweep", {}, true},
                   {"--into", Argument::Kind::Text, "File for all results; it may exist", {}, true},

@@ -149,7 +149,7 @@ int execute_validate(const Arguments& a) {
 extern const Command validate{
     .name = "validate",
     .summary = "Profile this machine, simulate, run for real, and compare the two",
-    .group = "Run",
+    .group = "Measure",
     .example = "stagecraft validate scenarios/examples/cpu-transformer.yaml",
     .arguments =
         {{"FILE", Argument::Kind::Text, "Scenario", {}, true},

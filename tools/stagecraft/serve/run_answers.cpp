@@ -10,6 +10,7 @@
 #include "sim/output/drawings.hpp"
 #include "sim/output/files.hpp"
 #include "sim/output/html.hpp"
+#include "sim/output/rank_table.hpp"
 #include "sim/output/text.hpp"
 #include "sim/output/timeline_picture.hpp"
 #include "sim/output/trace.hpp"
@@ -42,8 +43,13 @@ std::string draw(const std::string& what, const ServedRun& run, int width) {
   const Timeline& timeline = run.outcome.timeline;
   if (what == "grid") return to_grid(run.schedule());
   if (what == "scenario") return kept_text(what, run);
-  if (what == "summary")
-    return summary_text(run.program(), run.outcome.report, run.cluster(), timeline.clock != Clock::Simulated);
+  if (what == "summary") {
+    const Report& report = run.outcome.report;
+    const bool measured = timeline.clock != Clock::Simulated;
+    return answer_text(run.program(), report, run.cluster(), measured) +
+           details_text(run.program(), report, run.cluster(), measured) + "\n" +
+           ranks_text(report, run.cluster(), {}, /*details=*/true);
+  }
   if (!timeline.instruction_times) throw InputError("instructions were not timed (run.gpu.timing: off)");
   if (what == "gantt") return gantt(run.program(), timeline, run.cluster(), 0, width);
   if (what == "svg") return svg_of(run);

@@ -184,12 +184,13 @@ Json answer_check(Session&, const Parameters& p) {
 }
 
 Json answer_run(Session& session, const Parameters& p) {
-  const std::string backend = p.text("backend", "simgrid");
-  get_from(backends::catalog(), "backend", backend);
+  std::string backend = p.text("backend");
+  if (!backend.empty()) get_from(backends::catalog(), "backend", backend);
   const std::unique_ptr<FunctionOrder> order = read_order(session, p);
   const OrderScope scope(order.get());
   auto run = std::make_unique<ServedRun>();
   run->compiled = compile(read_asked_experiment(p, order.get()));
+  if (backend.empty()) backend = default_backend(run->compiled->plan);
   run->outcome = stagecraft::run(*run->compiled, backend);
   run->title = run->compiled->experiment.title;
   add_interval(*run->compiled, run->outcome);

@@ -145,7 +145,7 @@ Json answer_search(Session& session, const Parameters& p) {
     };
   const ChoiceTable table = search_choices(
       experiment, options, [&](const SearchProgress& news) { session.connection.send(search_progress(news)); });
-  Json answer = table_answer(choices_json(table), to_text(table, false));
+  Json answer = table_answer(choices_json(table), to_text(table, false, false));
   if (!table.front.empty()) answer["best"] = Json(table.front.front().sets);
   answer["as_written_is_best"] = !table.front.empty() && own_is_best(table);
   answer["iterations"] = table.iterations;
