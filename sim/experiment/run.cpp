@@ -331,7 +331,7 @@ Outcome run(const CompiledExperiment& c, const std::string& backend) {
   stop_point();
   o.report = measure(c.program, o.timeline, *c.experiment.cluster);
   check_finite(o.report.makespan.value);
-  o.report.ranks = pipeline_ranks(c.plan, c.program, o.report, *c.experiment.cluster);
+  if (o.report.instruction_times) o.report.ranks = pipeline_ranks(c.plan, c.program, o.report, *c.experiment.cluster);
   add_rates(c, o.report);
   return o;
 }

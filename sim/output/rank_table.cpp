@@ -87,8 +87,7 @@ TableColumns<PipelineRank> place_columns(const Cluster& cluster, const ShownColu
 
 /// A main class of time: seconds of a period in files, a share of it in text.
 TableColumnOf<PipelineRank> time_column(const MainTimeClass& c, Seconds period, bool is_shown) {
-  TableColumn column{.key =
-                         only(number_column(std::string(c.key), "s", std::string(c.contents)), "in runs with times")};
+  TableColumn column{.key = number_column(std::string(c.key), "s", std::string(c.contents))};
   if (is_shown)
     column.heading = c.name, column.width = 7, column.widens = true, column.drop_order = c.name == "bubble" ? 2 : 6;
   return {column, [&c, period](const PipelineRank& r) {
@@ -98,11 +97,12 @@ TableColumnOf<PipelineRank> time_column(const MainTimeClass& c, Seconds period, 
 }
 
 TableColumns<PipelineRank> time_columns(const Report& report, bool every_column) {
-  TableColumns<PipelineRank> columns;
-  if (!report.instruction_times) return columns;
-  const FileColumn busy = number_column("utilisation", "", "Share of the run in which a device is busy.");
-  columns.push_back({{.key = only(busy, "in runs with times"), .heading = "busy", .width = 7, .drop_order = 2},
-                     [](const PipelineRank& r) { return TableCell(r.busy, share_text(r.busy)); }});
+  TableColumns<PipelineRank> columns{
+      {{.key = number_column("utilisation", "", "Share of the run in which a device is busy."),
+        .heading = "busy",
+        .width = 7,
+        .drop_order = 2},
+       [](const PipelineRank& r) { return TableCell(r.busy, share_text(r.busy)); }}};
   // Computation and updates are what "busy" is made of.
   for (const MainTimeClass& c : main_time_classes())
     columns.push_back(
@@ -169,6 +169,7 @@ Table rank_table(const Report& report, const Cluster& cluster, bool every_column
 
 std::string ranks_text(const Report& report, const Cluster& cluster, const TextLayout& layout, bool details) {
   constexpr std::size_t kMostRows = 16;
+  if (report.ranks.empty()) return {};
   Table table = rank_table(report, cluster, details || !layout.columns.empty());
   if (!details && table.rows.size() > kMostRows) {
     table.more = fmt::format("... and {} more (--details)", table.rows.size() - kMostRows);

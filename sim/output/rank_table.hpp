@@ -9,10 +9,11 @@
 
 namespace stagecraft {
 
-/// A row for each pipeline rank, with equal replicas in one: where its time goes, and its memory by class. What a run
-/// did not time stays out. Text has the columns that most people look for, or every one.
+/// A row for each pipeline rank, with equal replicas in one: where its time goes, and its memory by class. Text has the
+/// columns that most people look for, or every one.
 Table rank_table(const Report&, const Cluster&, bool every_column = true);
-/// rank_table() as text: the main columns of the first rows, or with `details` all of both.
+/// rank_table() as text: the main columns of the first rows, or with `details` all of both. Empty
+/// without ranks.
 std::string ranks_text(const Report&, const Cluster&, const TextLayout&, bool details);
 
 /// The member `ranks` of results.json, and its columns in CSV.

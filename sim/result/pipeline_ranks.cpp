@@ -55,7 +55,6 @@ class RankRows {
         differ(first.memory.stash.value, other.memory.stash.value, peak) ||
         differ(first.memory.total.value, other.memory.total.value, peak))
       return false;
-    if (!report_.instruction_times) return true;
     const auto classes = main_time_classes();
     return !differ(first.utilisation, other.utilisation, 1) &&
            std::none_of(classes.begin(), classes.end(), [&](const MainTimeClass& c) {

@@ -151,6 +151,8 @@ def check_runs(folder):
     stagecraft("run", "examples/teacher", "-b", "cpu", "--out", folder / "e")
     for name in "abcde":
         check_folder(folder / name)
+    for scenario in ("quickstart", "llama-3-8b-4x8"):
+        check_csv("ranks.csv", stagecraft("run", f"examples/{scenario}", "-b", "ideal", "--format", "csv"))
     check_csv("runs.csv", stagecraft("compare", folder / "a", folder / "b", "--format", "csv"))
     check_json("runs.json", stagecraft("compare", folder / "a", folder / "c", folder / "e", "--format", "json"))
 

@@ -133,7 +133,7 @@ test('replicas share a row that a click or a key opens; rows are found by stage,
   await browser.evaluate('document.querySelector("#legend button").click()');
   await browser.frame();
   assert.equal(await picture(), before);
-  assert.match(await browser.evaluate('document.getElementById("devices").nextElementSibling.innerText'), /^Each of these devices stands for its group of 4\.$/);
+  assert.deepEqual((await cells('ranks')).slice(1).map(row => row[0]), ['PP 0 x 4 replicas x TP 4', 'PP 1 x 4 replicas x TP 4']);
 });
 
 test('a comparison says which run is faster and what differs, and warns where batches differ', async () => {
@@ -201,7 +201,7 @@ test('the tables have the values of the results, each run in its own column or r
   assert.deepEqual(row('bubble').slice(1, 3), [percent(a.bubble), percent(b.bubble)]);
   assert.equal(row('peak memory')[2], '12.98 GiB');
   const ranks = await cells('ranks'), used = a.devices.filter(d => d.used), heads = ranks[0].slice(2);
-  assert.deepEqual(heads, ['first device', 'busy', 'bubble', 'exposed collectives', 'exposed messages', 'weights', 'gradients', 'optimizer', 'activations', 'messages', 'sum', 'reserved', 'free', 'in flight']);
+  assert.deepEqual(heads, ['first device', 'busy', 'bubble', 'exposed collectives', 'exposed messages', 'weights', 'gradients', 'optimizer', 'activations', 'messages', 'sum', 'free', 'in flight']);
   assert.deepEqual(ranks.slice(1).map(r => (r.length === heads.length + 2 ? r.slice(0, 2).join(' ') : r[0])), a.ranks.flatMap(r => [`${r.rank} A`, 'B']));
   assert.equal(a.ranks.length, 4);
   a.ranks.forEach((r, k) => {
@@ -474,7 +474,7 @@ test('changes of a machine are bands with a legend, and the period is labeled as
   run('report', at('s'), '--out', at('s.html'));
   await browser.open(at('s.html'));
   assert.deepEqual(browser.complaints(), []);
-  assert.match((await cells('figures')).find(r => r[0] === 'period').at(-1), /^the mean of those after the first/);
+  assert.match((await cells('figures')).find(r => r[0] === 'iteration time').at(-1), /^the mean of those after the first/);
   const origin = await cells('origin');
   assert.equal(origin.find(r => r[0] === 'changes')[1], results('s').changes.join('; '));
   assert.equal(origin.find(r => r[0] === 'jitter')[1], '2 % at most, of every op');
@@ -487,7 +487,7 @@ test('changes of a machine are bands with a legend, and the period is labeled as
   assert.ok(!(await hover('a100-0.gpu0', 135)).some(line => line.includes('down')));
   assert.ok((await hover('h100-0.gpu1', 30)).includes('h100-0.gpu1 at 70 %'));
   await browser.open(at('one.html'));
-  assert.equal((await cells('figures')).find(r => r[0] === 'period').at(-1), 'one more iteration, back to back');
+  assert.equal((await cells('figures')).find(r => r[0] === 'iteration time').at(-1), 'one more iteration, back to back');
   assert.ok(!(await cells('origin')).some(r => ['changes', 'jitter'].includes(r[0])));
 });
 

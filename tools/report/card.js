@@ -21,7 +21,7 @@ function diagnosisLines(diagnosis, batch) {
   const helpful = helpfulSuggestions(first.suggestions, batch), [best] = helpful, keeps = best && keepsBatch(best, batch);
   const other = keeps && helpful.find(s => !keepsBatch(s, batch) && s.saved > best.saved), lines = [{ text: first.sentence }];
   for (const [word, s] of [['Try', best], ['Or', other]])
-    if (s) lines.push({ text: `${word} ${changeText(s, batch)}: `, code: s.sets.map(set => `--set ${shellWord(set)}`).join(' '), after: s.saved === undefined ? '' : ` ${savingText(s)}` });
+    if (s) lines.push({ text: `${word} ${suggestedChange(s, batch)}: `, code: s.sets.map(set => `--set ${shellWord(set)}`).join(' '), after: s.saved === undefined ? '' : ` ${savingText(s)}` });
   const [next] = diagnosis.slice(1).filter(f => f.share > 0.05);
   if (next) lines.push({ text: `Next: ${next.sentence}` });
   return lines;
@@ -32,13 +32,13 @@ function helpfulSuggestions(suggestions, batch) {
   const shown = suggestions.filter(s => s.saved === undefined || s.saved >= 0.01);
   return [...shown.filter(s => keepsBatch(s, batch)), ...shown.filter(s => !keepsBatch(s, batch))];
 }
-function changeText(s, batch) { return `${keepsBatch(s, batch) ? '' : 'with another batch: '}${s.change}`; }
+function suggestedChange(s, batch) { return `${keepsBatch(s, batch) ? '' : 'with another batch: '}${s.change}`; }
 function suggestionList(suggestions, batch) {
   const helpful = helpfulSuggestions(suggestions, batch);
   if (helpful.length === 0) return '\u2013';
   const list = element('ul');
   for (const s of helpful) {
-    const item = element('li', `${changeText(s, batch)}: `);
+    const item = element('li', `${suggestedChange(s, batch)}: `);
     item.append(element('code', s.sets.map(set => `--set ${shellWord(set)}`).join(' ')), s.saved === undefined ? ', not simulated' : `, ${savingText(s)}`);
     list.append(item);
   }

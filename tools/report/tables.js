@@ -162,7 +162,7 @@ function fillRanks(table, runs) {
     ['first device', p => p.device.name], ['busy', p => busyCell(p.rank?.utilisation ?? p.device.utilisation)],
     ['bubble', p => p.waits.bubble], ['exposed collectives', p => p.waits.collectives], ['exposed messages', p => p.waits.messages],
     ...size('weights_bytes', 'weights'), ...size('gradients_bytes', 'gradients'), ...size('optimizer_bytes', 'optimizer'), ...size('activations_bytes', 'activations'), ...size('messages_bytes', 'messages'),
-    ['sum', p => sizeText(p.device.peak_memory_bytes)], ...size('memory_reserved_bytes', 'reserved'),
+    ['sum', p => sizeText(p.device.peak_memory_bytes)],
     ...(ranks.some(r => r.memory_free_bytes != null) ? [['free', p => (p.rank?.memory_free_bytes != null ? sizeText(Math.max(0, p.rank.memory_free_bytes)) : '\u2013')]] : []),
     ['in flight', p => String(p.rank?.peak_activations ?? p.device.peak_activations)],
   ]);

@@ -164,7 +164,7 @@ void print_run(const Arguments& a, const CompiledExperiment& compiled, const Out
   if (!outcome.timeline.lateness.empty()) text += lateness_text(outcome.timeline.lateness);
   if (const std::string limits = to_text(report.diagnosis); !limits.empty()) text += "\n" + limits;
   if (details) text += "\n" + details_text(compiled.program, report, compiled.cluster(), measured);
-  text += "\n" + ranks_text(report, compiled.cluster(), layout, details);
+  if (!report.ranks.empty()) text += "\n" + ranks_text(report, compiled.cluster(), layout, details);
   // --columns chooses columns of the table of pipeline ranks alone.
   const TextLayout all_columns{.width = layout.width, .columns = {}, .color = layout.color};
   if (outcome.timeline.learnt) text += "\n" + learnt_text(*outcome.timeline.learnt, compiled.cluster(), all_columns);
