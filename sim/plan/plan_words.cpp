@@ -42,8 +42,8 @@ std::string number_words(const std::vector<const Stage*>& stages, const StageNum
   for (const Stage* s : stages) numbers.push_back(number(*s));
   if (is_shared(stages, number)) return std::to_string(numbers.front());
   if (numbers.size() > kMostListed) {
-    const auto [least, most] = std::minmax_element(numbers.begin(), numbers.end());
-    return fmt::format("{} to {}", *least, *most);
+    const auto [smallest, largest] = std::minmax_element(numbers.begin(), numbers.end());
+    return fmt::format("{} to {}", *smallest, *largest);
   }
   std::vector<std::string> words;
   for (const int n : numbers) words.push_back(std::to_string(n));
@@ -67,10 +67,10 @@ std::string pipeline_words(const Plan& plan, const std::vector<const Stage*>& st
   const int first = stages_on.begin()->second;
   const bool is_even =
       std::all_of(stages_on.begin(), stages_on.end(), [&](const auto& s) { return s.second == first; });
-  return words + (is_even ? fmt::format(" x VPP {}", first) : fmt::format(", {} stages", stages.size()));
+  return words + (is_even ? fmt::format(" x VPP {}", first) : ", " + pluralize(std::ssize(stages), "stage"));
 }
 
-/// "MBS 1 x 128" where each replica of every stage runs micro-batches of one size; else with those of all replicas.
+/// "MBS 1 x 128" where each replica of every stage runs micro-batches of one size; else the samples of all replicas.
 std::string batch_words(const Plan& plan, std::vector<const Stage*> stages) {
   std::erase_if(stages, [](const Stage* s) {  // Their only micro-batch is the whole batch.
     return s->task == StageTask::Update || s->task == StageTask::TakeWeights;

@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -103,8 +105,8 @@ std::vector<PipelineRank> pipeline_ranks(const Plan& plan, const Program& progra
 
 std::string label(const PipelineRank& r) {
   std::string text = fmt::format("PP {}", r.rank.value);
-  if (r.devices % (r.tensor * r.context) != 0) return text + fmt::format(" x {} devices", r.devices);
-  if (r.replicas() > 1) text += fmt::format(" x {} replicas", r.replicas());
+  if (r.devices % (r.tensor * r.context) != 0) return text + " x " + pluralize(r.devices, "device");
+  if (r.replicas() > 1) text += " x " + pluralize(r.replicas(), "replica");
   if (r.tensor > 1) text += fmt::format(" x TP {}", r.tensor);
   if (r.context > 1) text += fmt::format(" x CP {}", r.context);
   return text;

@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-/// The devices of a plan by their places in the pipeline: one entry for all replicas of a pipeline rank that do the
-/// same, and others for those of another type, of other times or of other memory. Ranks are numbered by their first
-/// stages. Times are the means of the devices of an entry, and memory is that of the fullest one.
+/// The devices of a plan by their places in the pipeline. All replicas of a pipeline rank that do the same are one
+/// entry; replicas of another type, with other times or with other memory are entries of their own. Ranks are numbered
+/// by their first stages. Times are the means of the devices of an entry, and memory is that of the fullest one.
 std::vector<PipelineRank> pipeline_ranks(const Plan&, const Program&, const Report&, const Cluster&);
 
 /// "PP 0 x 8 replicas x TP 8".
