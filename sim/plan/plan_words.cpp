@@ -1,3 +1,5 @@
+// A plan in the words of people who run it, "TP 4 · PP 8 x VPP 5 · DP 8": for headings, tables and files.
+
 #include "sim/plan/plan_words.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The rows of a run by pipeline rank: equal replicas are one row, with its times and its memory by class.
+
 #include "sim/result/pipeline_ranks.hpp"
 
 #include <algorithm>
