@@ -96,7 +96,7 @@ inline Seconds exposed_sum(const Collectives& sum_of_gradients, double overlap) 
 /// The sum of these gradients before an update. Divided states are summed by a reduce-scatter inside a group, whose
 /// parts an all-reduce sums over the copies once in an iteration (PyTorch's HSDP, Megatron-LM's
 /// num-distributed-optimizer-instances). Nothing of it is `hidden` here: how much of it a backward hides, the caller
-/// decides by SoftwareStack::data_overlap or by simulation.
+/// decides by SoftwareStack::hides() or by simulation.
 Collectives sum_of_gradients(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);
 /// The gather of updated weights, which the next forward hides as far as the stack says.
 Collectives gather_of_weights(const DeviceParameters&, const StageShape&, const CostRules&, DeviceTypeId);

@@ -37,7 +37,8 @@ class DataCollectives {
   }
 
   Collectives of_pass(CollectiveKind kind, const DeviceParameters& p, double bytes_each) const {
-    return list(kind, with_states(), p, bytes_each, rules_.software.gathers_ahead ? Hiding::Pass : Hiding::Work, 0);
+    const Overlap feature = kind == CollectiveKind::AllGather ? Overlap::Weights : Overlap::Gradients;
+    return list(kind, with_states(), p, bytes_each, rules_.software.overlap[feature] ? Hiding::Pass : Hiding::Work, 0);
   }
 
  private:
@@ -71,7 +72,7 @@ Collectives gather_of_weights(const DeviceParameters& p, const StageShape& shape
   if (shape.sharding == StateSharding::None || shape.gathers_each_pass()) return {};
   const DataCollectives over(shape, rules, type);
   return over.list(CollectiveKind::AllGather, over.with_states(), p, rules.gathered_bytes, Hiding::Work,
-                   rules.software.data_overlap);
+                   rules.software.hides(Overlap::Weights));
 }
 
 Collectives gather_for_pass(const DeviceParameters& p, const StageShape& shape, const CostRules& rules,

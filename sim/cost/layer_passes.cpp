@@ -105,8 +105,8 @@ class PassBuilder {
   Seconds work_beside(const Collective& c, Seconds alone, Pass pass, bool joint) const {
     const SoftwareStack& software = rules_.software;
     if (pass == Pass::WeightGradient && software.hides_regather) return alone;
-    if (c.axis == Axis::Tensor) return software.tensor_overlap * alone;
-    if (c.axis == Axis::Expert) return software.expert_overlap * alone + side_time(c, pass, joint);
+    if (c.axis == Axis::Tensor) return software.hides(Overlap::Tensor) * alone;
+    if (c.axis == Axis::Expert) return software.hides(Overlap::Experts) * alone + side_time(c, pass, joint);
     const double context = shape_.degrees.context;
     return (c.ring ? (context - 1.0) / context * (pass == Pass::Forward ? 1 : 2.5) : 0) * core_;
   }

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/core/enum_array.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
@@ -20,10 +22,25 @@ struct BucketRule {
   bool cuts() const { return parameters > 0 || gradients.value > 0; }
 };
 
+/// What a framework can run next to computation. A run has each of them on or off: `software.overlap`.
+enum class Overlap : std::uint8_t { Tensor, Gradients, Weights, Messages, Experts, WeightGradients };
+inline constexpr std::size_t kOverlaps = 6;
+using OverlapSwitches = EnumArray<Overlap, bool, kOverlaps>;
+
+std::span<const Overlap> overlap_features();
+/// The name of a feature in `software.overlap`.
+std::string_view name_of(Overlap);
+/// What is simulated where it is on.
+std::string_view effect_of(Overlap);
+/// The options of frameworks that turn it on.
+std::string_view flags_of(Overlap);
+
 /// What a training framework does, as far as times depend on it. Facts of code and of its default options, never a fit
 /// to a run. What a user chooses for a run (degrees, sharding, recomputation) is not here.
 struct SoftwareStack {
   std::string_view name, summary, source;
+  std::string_view base = {};                       ///< The stack that this one is, with other switches; empty: none.
+  std::span<const std::string_view> releases = {};  ///< Releases that its facts are of, newest last; empty: unknown.
   bool prices = true;                ///< False for `none` alone, which says nothing of kernels and collectives: layers
                                      ///< cost what their amounts say, no group divides them, and sums of gradients
                                      ///< before an update are messages.
@@ -33,35 +50,42 @@ struct SoftwareStack {
   bool balanced_context = true;      ///< Each context rank has an early and a late part of the sequence, so that causal
                                      ///< attention takes equally long on all of them.
   double weight_gradient_bytes = 4;  ///< Bytes of each number that a weight-gradient product writes.
-  double tensor_overlap = 0;         ///< Share of the collectives of the tensor group that products hide.
+  OverlapSwitches overlap{false, true, true, true, false, false};  ///< What is on.
+  /// Share that each hides where it is on: of the collectives of the tensor group, of the sum of gradients and of the
+  /// gather of weights around an update, and of the all-to-alls of the expert group.
+  EnumArray<Overlap, double, kOverlaps> overlap_share{};
   bool hides_regather = true;  ///< The all-gather of inputs for the weight gradient runs next to the input gradient.
-  double expert_overlap = 0;   ///< Share of the all-to-alls of the expert group that other work hides.
   double pair_overlap = 0;     ///< Share of the all-to-alls of experts that a forward and a backward which a schedule
                                ///< runs as one hide.
   double exchange_multiprocessors = 0;  ///< Multiprocessors that such an all-to-all takes from the computation.
-  double dispatch_bytes = 0;  ///< Bytes of each number of a dispatched row, with its scales; 0: as of activations.
-  int exposed_messages = 0;   ///< Messages of a stage that each micro-batch and chunk waits for.
-  double data_overlap = 0;    ///< Share of the reduction of gradients that the last backward hides.
-  BucketRule buckets = {};    ///< Its buckets of gradients, where a run asks for them.
-  bool gathers_ahead = true;  ///< All-gathers of divided weights and reduce-scatters of their gradients run next to
-                              ///< the computation of a layer, as FSDP and ZeRO prefetch them.
-  double gradient_bytes = 4;  ///< Bytes of each gradient that the data-parallel group sums.
-  double gradient_copy_bytes = 0;    ///< Bytes of each further copy of a gradient that stays in memory.
-  double workspace_bytes = 4;        ///< Bytes of each number of the gradient of a matrix and of the scores of words,
-                                     ///< of which a backward has copies.
-  double optimizer_traffic = 34;     ///< Bytes that an update moves for each parameter that a device updates.
-  double gradient_traffic = 4;       ///< Bytes that norm, scaling and copies move for each gradient of a device.
+  double dispatch_bytes = 0;       ///< Bytes of each number of a dispatched row, with its scales; 0: as of activations.
+  BucketRule buckets = {};         ///< Its buckets of gradients, where a run asks for them.
+  double gradient_bytes = 4;       ///< Bytes of each gradient that the data-parallel group sums.
+  double gradient_copy_bytes = 0;  ///< Bytes of each further copy of a gradient that stays in memory.
+  double workspace_bytes = 4;      ///< Bytes of each number of the gradient of a matrix and of the scores of words,
+                                   ///< of which a backward has copies.
+  double optimizer_traffic = 34;   ///< Bytes that an update moves for each parameter that a device updates.
+  double gradient_traffic = 4;     ///< Bytes that norm, scaling and copies move for each gradient of a device.
   double loss_forward_traffic = 10;  ///< Bytes that the forward of the loss moves for each logit.
   double loss_backward_traffic = 6;  ///< Bytes that the backward of the loss moves for each logit.
   bool blocking_launches = false;    ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
+
+  /// The share of these collectives that other work hides.
+  double hides(Overlap feature) const { return overlap[feature] ? overlap_share[feature] : 0; }
+  /// Whether switching it on changes what is simulated.
+  bool can_overlap(Overlap feature) const;
 };
 
-/// All but no_software_stack().
+/// All but no_software_stack(). Some are another one with other switches, under a name of their own.
 std::span<const SoftwareStack> software_stacks();
 /// What `software: none` is: nothing in addition to the amounts of layers.
 const SoftwareStack& no_software_stack();
 /// The stack of this name; InputError with a suggestion when there is none.
 const SoftwareStack& software_stack(std::string_view name);
 std::vector<std::string> software_stack_names();
+/// Turns a feature on or off.
+void set_overlap(SoftwareStack&, Overlap feature, bool on);
+/// Replicas keep and sum gradients in this format, and products write it.
+void set_gradient_bytes(SoftwareStack&, double bytes);
 
 }  // namespace stagecraft

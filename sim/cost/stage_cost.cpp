@@ -173,7 +173,7 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
                  const MinTime& min_time, EachPass<TimeByClass>& passes, EachPass<Collectives>& lists) {
   const Degrees& d = stage.degrees;
   const CostRules& rules = costs.rules();
-  if (d.tensor == 1 || d.sequence || rules.software.exposed_messages == 0) return;
+  if (d.tensor == 1 || d.sequence || rules.software.overlap[Overlap::Messages]) return;
   const ModelGraph& model = costs.model();
   const std::set<LayerId> inside(stage.layers.begin(), stage.layers.end());
   std::set<LayerId> enters, leaves;

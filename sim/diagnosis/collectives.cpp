@@ -55,7 +55,7 @@ int exchanging_devices(const Degrees& degrees) {
 void suggest_other_exchanges(const DiagnosisInput& in, Finding& f) {
   const PlanSpec& spec = in.experiment().plan;
   if (!spec.planner->fields->find("group")) return;
-  suggest_overlap(in, &SoftwareStack::expert_overlap, f);
+  suggest_overlap(in, {Overlap::Experts}, "exchanges of experts next to other work", f);
   if (spec.dispatcher == ExpertDispatch::AllToAll)
     f.suggestions.push_back({{"plan.group.dispatcher=per_node"}, "one copy of a row for each node (DeepEP, HybridEP)"});
   const ScheduleSpec& now = in.experiment().schedule;
@@ -95,7 +95,11 @@ std::optional<Finding> gradient_sums(const DiagnosisInput& in) {
   if (auto link = slow_group_link(in, groups_of_sums(in.plan()), "Sums of gradients", lost)) f = std::move(*link);
   suggest_sharding(in, f);
   suggest_other_rank_order(in, f);
-  suggest_overlap(in, &SoftwareStack::data_overlap, f);
+  if (in.experiment().plan.sharding == StateSharding::None)
+    suggest_overlap(in, {Overlap::Gradients}, "sums of gradients next to the last backward", f);
+  else
+    suggest_overlap(in, {Overlap::Gradients, Overlap::Weights},
+                    "sums of gradients next to the last backward, and gathers of weights next to the forward", f);
   const RunSpec& run = in.experiment().run;
   if (run.lowering.overlap && !run.buckets && in.experiment().software().buckets.cuts())
     f.suggestions.push_back({{"run.gradient_buckets=software"}, "sums in buckets, next to the last backward"});
@@ -121,7 +125,7 @@ std::optional<Finding> group_collectives(const DiagnosisInput& in) {
   f.sentence = fmt::format("{} (tensor {}, context {}, expert {}) take {} of the period.", collectives, degrees.tensor,
                            degrees.context, degrees.expert, percent(f.share));
   if (auto link = slow_group_link(in, groups_of_passes(in.plan()), collectives, lost)) f = std::move(*link);
-  suggest_overlap(in, &SoftwareStack::tensor_overlap, f);
+  suggest_overlap(in, {Overlap::Tensor}, "collectives of the tensor group next to matrix products", f);
   if (degrees.expert > 1) suggest_other_exchanges(in, f);
   const PlanSpec& spec = in.experiment().plan;
   if (spec.group.tensor == degrees.tensor) suggest_smaller_group(in, "tensor", degrees.tensor, f);

@@ -131,13 +131,26 @@ void suggest_other_rank_order(const DiagnosisInput& in, Finding& f) {
                                : "devices numbered so that replicas are neighbors, and stages further apart"});
 }
 
-void suggest_overlap(const DiagnosisInput& in, double SoftwareStack::*overlap, Finding& f) {
+void suggest_overlap(const DiagnosisInput& in, std::initializer_list<Overlap> features, const std::string& change,
+                     Finding& f) {
   const SoftwareStack& now = in.experiment().software();
-  if (!now.prices) return;
+  const Overlap main = *features.begin();
+  if (!now.prices || now.hides(main) > 0) return;
+  if (now.overlap_share[main] > 0) {
+    Suggestion switched{{}, change};
+    for (const Overlap feature : features)
+      if (!now.overlap[feature]) switched.sets.push_back(fmt::format("software.overlap.{}=true", name_of(feature)));
+    f.suggestions.push_back(std::move(switched));
+    return;
+  }
   for (const SoftwareStack& other : software_stacks()) {
-    if (!same_kernels(now, other) || other.*overlap <= now.*overlap) continue;
-    f.suggestions.push_back({{fmt::format("software={}", other.name)},
-                             fmt::format("collectives next to computation, as {} runs them", other.name)});
+    if (!other.base.empty() || !same_kernels(now, other) || other.overlap_share[main] <= 0) continue;
+    std::string on;
+    for (const Overlap feature : features)
+      if (!other.overlap[feature]) on += fmt::format("{}{}: true", on.empty() ? "" : ", ", name_of(feature));
+    const std::string set =
+        on.empty() ? std::string(other.name) : fmt::format("{{base: {}, overlap: {{{}}}}}", other.name, on);
+    f.suggestions.push_back({{"software=" + set}, fmt::format("{}, as {} runs them", change, other.name)});
     return;
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,8 +18,10 @@ std::optional<Suggestion> faster_link(const DiagnosisInput&, LinkId, double fact
 void suggest_network(const DiagnosisInput&, LinkId, double factor, Finding&);
 /// Devices in the other order of replicas and stages.
 void suggest_other_rank_order(const DiagnosisInput&, Finding&);
-/// A software stack with the same kernels that hides more of these collectives.
-void suggest_overlap(const DiagnosisInput&, double SoftwareStack::*overlap, Finding&);
+/// Overlap that hides the collectives of the first feature, where none does: of the software stack, or of another one
+/// with the same kernels. `change` says it in words.
+void suggest_overlap(const DiagnosisInput&, std::initializer_list<Overlap> features, const std::string& change,
+                     Finding&);
 
 /// Options for a batch of this many samples in this many micro-batches. Where the scenario has both, both change.
 std::vector<std::string> batch_sets(const DiagnosisInput&, int samples, int micro_batches);

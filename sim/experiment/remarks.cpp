@@ -15,6 +15,7 @@
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/scenario_version.hpp"
+#include "sim/experiment/software.hpp"
 #include "sim/experiment/stages_of_schedule.hpp"
 #include "sim/program/unfold.hpp"
 
@@ -197,6 +198,7 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
     lines.push_back(fmt::format("the profile lacks {}, whose times are computed", join(gaps)));
   for (std::string& note : notes_on_curves(p)) lines.push_back(std::move(note));
   for (std::string& note : older_form_notes(*p.experiment.source)) lines.push_back(std::move(note));
+  for (std::string& note : software_notes(*p.experiment.source)) lines.push_back(std::move(note));
   add_idle_devices(p, lines);
   add_shared_links(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

@@ -168,6 +168,15 @@ const config::MapSpec* variant_fields(const config::Field& f, const Value& map) 
   return nullptr;
 }
 
+/// A bare word is short for a map with the selector alone.
+Value map_with(const std::string& key, Value word) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.where = word.where;
+  map.members.push_back({key, word.where, std::move(word)});
+  return map;
+}
+
 /// "report.trace=false", "run.gpu.messages=nccl" and "plan.group.tensor=8" are about parts that the file may leave out.
 void add_parts_of(std::string_view path, const Where& where, const config::MapSpec& spec, Value& tree) {
   for (const config::Field& f : spec.fields) {
@@ -175,8 +184,10 @@ void add_parts_of(std::string_view path, const Where& where, const config::MapSp
     const std::string_view rest = path.substr(f.name.size() + 1);
     if (f.kind == config::Field::Kind::Variant) {
       Value* const part = tree.find(f.name);
+      if (part && part->is_scalar() && f.map && !f.by_reference) *part = map_with(f.selector, *part);
       const config::MapSpec* fields = part && part->is_map() ? variant_fields(f, *part) : nullptr;
       if (fields) add_parts_of(rest, where, *fields, *part);
+      if (part && part->is_map() && f.map) add_parts_of(rest, where, *f.map, *part);
     }
     if (f.kind != config::Field::Kind::Map) continue;
     if (!f.required && !tree.has(f.name)) {
@@ -253,7 +264,8 @@ Scenario settled_scenario(Value tree) {
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule.at("name").text);
   settle_weights(tree, def, problems);
   settle_micro_batches(tree, problems);
-  if (!tree.has("software")) add_software(tree, "plain", "default");
+  settle_software(tree, problems);
+  problems.throw_if_any();
   settle_attention(tree);
   check_divided_once(tree, problems);
   const Value& iterations = tree.at("run").at("iterations");

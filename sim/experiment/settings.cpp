@@ -13,6 +13,7 @@
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/scenario_version.hpp"
+#include "sim/experiment/software.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
@@ -188,9 +189,28 @@ std::vector<Variant> policies() {
   return list;
 }
 
-std::vector<std::string> software_words() {
-  std::vector<std::string> words = software_stack_names();
-  words.insert(words.begin(), "none");
+MapSpec make_overlap_fields() {
+  MapSpec spec{.title = "What runs next to computation. What is left out is as the stack usually has it.",
+               .fields = {}};
+  for (const Overlap f : overlap_features())
+    spec.fields.push_back(boolean(std::string(name_of(f))).optional().doc(std::string(effect_of(f))));
+  return spec;
+}
+
+const MapSpec overlap_fields = make_overlap_fields();
+
+const MapSpec software_fields{
+    .title = "The training framework.",
+    .fields = {text("release").optional().doc("Release of the framework, where facts of releases are known."),
+               map("overlap", overlap_fields).optional().doc("What runs next to computation, each true or false."),
+               choice("gradient_bytes", std::vector<std::string>{"2", "4"})
+                   .optional()
+                   .doc("Bytes of each gradient that replicas keep and sum. Default: as the stack has it.")},
+};
+
+std::vector<Variant> software_words() {
+  std::vector<Variant> words{{"none", "A share of the peak rate for every layer", nullptr}};
+  for (const SoftwareStack& s : software_stacks()) words.push_back({std::string(s.name), std::string(s.summary)});
   return words;
 }
 
@@ -219,7 +239,7 @@ const MapSpec& scenario_fields() {
                      .doc("How the model is divided into stages, and which device runs which stage. `stagecraft "
                           "search` finds one."),
                  map("run", run_fields).doc("How the plan is run."),
-                 choice("software", software_words)
+                 variant("software", "base", software_words, &software_fields)
                      .optional()
                      .doc("The training framework. With it, layers cost what the shapes of their operations say on the "
                           "figures of the device types, and groups of devices can divide them: stagecraft list "
@@ -353,13 +373,11 @@ std::optional<BucketRule> bucket_rule(const Value& tree) {
   if (!config::as_bool(run.at("overlap")))
     refuse("with run.overlap: false nothing runs next to a backward", "run.overlap: true");
   if (buckets.text == "software") {
-    const Value* software = tree.find("software");
-    if (!software || software->text == "none")
-      refuse("there is no software stack that has a size of buckets", "a size, such as 25 MiB");
-    const BucketRule rule = software_stack(software->text).buckets;
-    if (!rule.cuts())
-      refuse(fmt::format("'{}' sums gradients after the last backward", software->text), "a size, such as 25 MiB");
-    return rule;
+    const SoftwareStack software = software_of(tree);
+    if (!software.prices) refuse("there is no software stack that has a size of buckets", "a size, such as 25 MiB");
+    if (!software.buckets.cuts())
+      refuse(fmt::format("'{}' sums gradients after the last backward", software.name), "a size, such as 25 MiB");
+    return software.buckets;
   }
   std::string why;
   const std::optional<double> bytes = config::parse_quantity(config::Dimension::Size, buckets.text, why);

@@ -9,10 +9,12 @@
 
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/link_collectives.hpp"
+#include "sim/core/text.hpp"
 #include "sim/experiment/curves.hpp"
 
 namespace stagecraft {
 
+using config::Problems;
 using config::Value;
 
 namespace {
@@ -46,19 +48,131 @@ NumberFormat format_of(const Value& run, const IdVector<DeviceTypeId, Accelerato
   return format;
 }
 
+constexpr std::string_view kStandsFor = "formerly ";  ///< Origin of the base of a name for another stack.
+
+/// A value that the scenario has, and not one that an earlier reading completed.
+const Value* written_in(const Value* map, std::string_view key) {
+  const Value* value = map ? map->find(key) : nullptr;
+  return value && value->origin.empty() ? value : nullptr;
+}
+
+/// The feature without which frameworks do not have this one: a weight gradient is delayed into an exchange that
+/// overlaps, and weights are gathered into the forward where gradients are summed next to the backward.
+std::string_view needed_by(Overlap feature) {
+  if (feature == Overlap::WeightGradients) return "experts";
+  return feature == Overlap::Weights ? "gradients" : "";
+}
+
+/// Every switch, in the order of the field table: as it is written, or as the stack has it.
+Value all_switches(const Value* given, const SoftwareStack& stack, const Where& where, Problems& problems) {
+  Value map;
+  map.kind = Value::Kind::Map;
+  map.where = given ? given->where : where;
+  const OverlapSwitches& usual = stack.base.empty() ? stack.overlap : software_stack(stack.base).overlap;
+  for (const Overlap f : overlap_features()) {
+    const std::string name(name_of(f)), path = "software.overlap." + name;
+    const std::string_view needed = needed_by(f);
+    const Value* needed_value = map.find(needed);
+    const bool may_be = !needed_value || config::as_bool(*needed_value);
+    const Value* written = written_in(given, name);
+    const bool on = written ? config::as_bool(*written) : stack.overlap[f] && may_be;
+    if (written && on && !stack.can_overlap(f))
+      problems.add(written->where, path, fmt::format("how much of it '{}' hides is not known", stack.name),
+                   "leave it out, or take another stack: stagecraft explain " + path, "overlap");
+    if (written && on && !may_be)
+      problems.add(written->where, path, fmt::format("it needs {}: true", needed),
+                   fmt::format("{}: true, or {}: false", needed, name), "overlap");
+    // A name of a stack with other switches is not there when the text is read again.
+    const bool stays = written || on != usual[f];
+    Value value = Value::scalar(on ? "true" : "false", written ? written->where : where, stays ? "" : "default");
+    map.members.push_back({name, value.where, std::move(value)});
+  }
+  return map;
+}
+
+void check_release(const Value& software, const SoftwareStack& stack, Problems& problems) {
+  const Value* release = software.find("release");
+  if (!release || std::find(stack.releases.begin(), stack.releases.end(), release->text) != stack.releases.end())
+    return;
+  std::vector<std::string> releases(stack.releases.begin(), stack.releases.end());
+  problems.add(release->where, "software.release",
+               fmt::format("there are no facts of release {} of '{}'", release->text, stack.name),
+               releases.empty() ? "leave it out" : "leave it out, or write " + join(releases, " or "), "release");
+}
+
 }  // namespace
 
-std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::shared_ptr<const Cluster>& cluster) {
+SoftwareStack software_of(const Value& tree) {
   const Value* software = tree.find("software");
+  if (!software || (software->is_scalar() && software->text == "none")) return no_software_stack();
+  if (software->is_scalar()) return software_stack(software->text);
+  SoftwareStack stack = software_stack(software->at("base").text);
+  const Value* overlap = software->find("overlap");
+  for (const Overlap f : overlap_features())
+    if (const Value* on = overlap ? overlap->find(name_of(f)) : nullptr) set_overlap(stack, f, config::as_bool(*on));
+  if (const Value* bytes = software->find("gradient_bytes"); bytes && config::as_real(*bytes) != stack.gradient_bytes)
+    set_gradient_bytes(stack, config::as_real(*bytes));
+  return stack;
+}
+
+void settle_software(Value& tree, Problems& problems) {
+  if (!tree.has("software")) add_software(tree, "plain", "default");
+  Value& software = *tree.find("software");
+  Value base = software.is_scalar() ? software : software.at("base");
+  if (base.text == "none") {
+    for (const config::Member& m : software.members)
+      if (m.key != "base")
+        problems.add(m.where, "software." + m.key, "without a framework there is nothing that it changes",
+                     "base: plain, or another name of `stagecraft list software`", "software");
+    software = std::move(base);
+    return;
+  }
+  const SoftwareStack& stack = software_stack(base.text);
+  check_release(software, stack, problems);
+  Value settled;
+  settled.kind = Value::Kind::Map;
+  settled.where = software.where;
+  const Value* bytes = written_in(&software, "gradient_bytes");
+  Value overlap = all_switches(software.find("overlap"), stack, base.where, problems);
+  const Value gradient_bytes =
+      bytes ? *bytes : Value::scalar(fmt::format("{:g}", stack.gradient_bytes), base.where, "default");
+  if (!stack.base.empty()) base.origin = std::string(kStandsFor) + base.text, base.text = stack.base;
+  settled.members = {{"base", base.where, base}};
+  if (const Value* release = software.find("release")) settled.members.push_back({"release", release->where, *release});
+  settled.members.push_back({"overlap", overlap.where, std::move(overlap)});
+  settled.members.push_back({"gradient_bytes", gradient_bytes.where, gradient_bytes});
+  software = std::move(settled);
+}
+
+std::vector<std::string> software_notes(const Value& tree) {
+  std::vector<std::string> notes;
+  const SoftwareStack now = software_of(tree);
+  if (!now.prices) return notes;
+  const std::string& origin = tree.at("software").at("base").origin;
+  if (origin.starts_with(kStandsFor)) {
+    const SoftwareStack& named = software_stack(origin.substr(kStandsFor.size()));
+    std::string on;
+    for (const Overlap f : overlap_features())
+      if (named.overlap[f] && !software_stack(named.base).overlap[f])
+        on += fmt::format("{}{}: true", on.empty() ? "" : ", ", name_of(f));
+    notes.push_back(fmt::format("software: {} is {{base: {}, overlap: {{{}}}}}", named.name, named.base, on));
+  }
+  if (now.overlap[Overlap::WeightGradients])
+    notes.emplace_back("software.overlap.weight_gradients changes neither time nor memory here");
+  return notes;
+}
+
+std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::shared_ptr<const Cluster>& cluster) {
+  SoftwareStack software = software_of(tree);
   const Value* collectives = tree.at("run").find("collectives");
-  if (!software || software->text == "none") {
+  if (!software.prices) {
     if (collectives && collectives->text == "cost")
       throw InputError({{collectives->where, "run.collectives", "only a software stack says what collectives cost",
                          "write software: plain, or collectives: flows", "software"}});
     return rules_without_software(*cluster);
   }
   auto rules = std::make_shared<CostRules>();
-  rules->software = software_stack(software->text);
+  rules->software = std::move(software);
   const Value* precision = tree.at("run").find("precision");
   const NumberFormat asked = precision ? *parse_number_format(precision->text) : NumberFormat::Bf16;
   for (const DeviceType& type : cluster->types) {
@@ -90,11 +204,10 @@ void settle_attention(Value& tree) {
   if (model.at("builder").text != "transformer") return;
   Value* written = model.find("flash_attention");
   if (written && written->origin.empty()) return;
-  const Value* software = tree.find("software");
-  const bool is_priced = software && software->text != "none";
-  if (written && !is_priced) return;
-  const bool fused = is_priced && software_stack(software->text).fused_attention;
-  Value value = Value::scalar(fused ? "true" : "false", model.where, is_priced ? "computed" : "default");
+  const SoftwareStack software = software_of(tree);
+  if (written && !software.prices) return;
+  const bool fused = software.prices && software.fused_attention;
+  Value value = Value::scalar(fused ? "true" : "false", model.where, software.prices ? "computed" : "default");
   if (written) {
     *written = std::move(value);
     return;

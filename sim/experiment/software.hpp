@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "sim/config/value.hpp"
 #include "sim/cost/cost_rules.hpp"
@@ -12,6 +13,16 @@ namespace stagecraft {
 /// device types from topologies/devices. A type without such a file has its rates alone. InputError
 /// for a number format that a device does not have.
 std::shared_ptr<const CostRules> read_cost_rules(const config::Value& tree, const std::shared_ptr<const Cluster>&);
+
+/// The stack of a settled scenario, with the switches that the scenario gives it.
+SoftwareStack software_of(const config::Value& tree);
+
+/// Writes out the `software` of a checked scenario: the stack that a name of another one stands for, what overlaps, and
+/// bytes of gradients. Without it, plain. Problems: a release that is not known, and overlap that the stack has not.
+void settle_software(config::Value& tree, config::Problems&);
+
+/// What a name of a stack means now, if the scenario has one that stands for another stack with other switches.
+std::vector<std::string> software_notes(const config::Value& tree);
 
 /// Writes `software` at its place among the members of a scenario that leaves it out.
 void add_software(config::Value& scenario, std::string name, std::string origin);

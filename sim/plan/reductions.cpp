@@ -244,7 +244,8 @@ class ReplicaSums {
   /// there to hide it.
   Seconds longer_gather(const DeviceParameters& p, Seconds forward) const {
     const Collectives list = gather_of_weights(p, shape_, rules_, type_);
-    const Seconds min_time = min_time_of(list), hidden = std::min(rules_.software.data_overlap * min_time, forward);
+    const Seconds min_time = min_time_of(list),
+                  hidden = std::min(rules_.software.hides(Overlap::Weights) * min_time, forward);
     return std::max(Seconds{}, min_time - hidden - exposed_of(list));
   }
 
@@ -285,7 +286,8 @@ void price_reductions(Plan& plan, const CostTable& costs) {
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
       const StageCost cost = stage_cost(costs, shape, type, load_at_once(stage, 0));
       const ReplicaSums sums(rules, shape, type, r.groups);
-      r.cost = sums.sum(p, rules.software.data_overlap, cost.backward) + sums.longer_gather(p, cost.forward);
+      r.cost =
+          sums.sum(p, rules.software.hides(Overlap::Gradients), cost.backward) + sums.longer_gather(p, cost.forward);
     } else {
       // Where holders are divided differently, the largest part takes the longest.
       int tensor = stage.shape.degrees.tensor;

@@ -13,7 +13,7 @@ namespace {
 /// Where no other stage has a part in the sum of gradients over a context or an expert group, the update contains it.
 void add_sum_in_group(const CostTable& costs, StageCost& cost) {
   if (!cost.collectives) return;
-  const Seconds sum = exposed_sum(cost.collectives->gradient_sum, costs.rules().software.data_overlap);
+  const Seconds sum = exposed_sum(cost.collectives->gradient_sum, costs.rules().software.hides(Overlap::Gradients));
   cost.update_parts.data += sum;
   cost.update += sum;
 }

@@ -27,9 +27,13 @@ SoftwareStack software_of(const MeasuredRun& m) {
   const auto replace = [&](const char* field, double& member) {
     if (const Value* value = m.row.find(field)) member = config::as_real(*value);
   };
-  replace("tensor_overlap", stack.tensor_overlap);
-  replace("expert_overlap", stack.expert_overlap);
-  replace("data_overlap", stack.data_overlap);
+  const auto replace_share = [&](const char* field, std::initializer_list<Overlap> features) {
+    if (const Value* value = m.row.find(field))
+      for (const Overlap f : features) stack.overlap[f] = (stack.overlap_share[f] = config::as_real(*value)) > 0;
+  };
+  replace_share("tensor_overlap", {Overlap::Tensor});
+  replace_share("expert_overlap", {Overlap::Experts});
+  replace_share("data_overlap", {Overlap::Gradients, Overlap::Weights});
   replace("norm_traffic", stack.norm_traffic);
   replace("gradient_bytes", stack.gradient_bytes);
   replace("gradient_copy_bytes", stack.gradient_copy_bytes);

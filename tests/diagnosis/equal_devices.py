@@ -66,7 +66,7 @@ def ports(slow_port, slow="4 Gbit/s", count=4, types=("a", "b")):
 {links}"""
 
 
-LLAMA = "model: {base: llama-3-8b, override: {layers: 8}}\nsoftware: megatron-core\n"
+LLAMA = "model: {base: llama-3-8b, override: {layers: 8}}\nsoftware: megatron-no-overlap\n"
 UNIFORM = "model: {builder: uniform, layers: 8, forward: 1 ms, backward: 2 ms, output: 16 MB, parameters: 1e6}\nsoftware: none\n"
 MIXTRAL = "model: {base: mixtral-8x7b, override: {layers: 4, sequence: 4096}}\nsoftware: megatron-bridge\n"
 TENSOR = "plan: {planner: balanced, stages: 2, group: {tensor: 4, sequence: true}}\nrun: {schedule: 1f1b, micro_batches: 8}\n"
@@ -139,7 +139,7 @@ GIVEN = UNIFORM.replace("16 MB", "1 kB").replace("layers: 8", "layers: 16")
 SLOWER = [
     ("half the speed in one replica", GIVEN + sites("400 Gbit/s", types=TYPES) + REPLICAS, "east.0", 2),
     ("half the speed in one replica, slow network", GIVEN + sites("4 Gbit/s", types=TYPES) + REPLICAS, "east.0", 2),
-    ("half the peak and the bandwidth of memory", LLAMA.replace("megatron-core", "plain").replace("layers: 8", "layers: 2") +
+    ("half the peak and the bandwidth of memory", LLAMA.replace("megatron-no-overlap", "plain").replace("layers: 8", "layers: 2") +
      sites("400 Gbit/s", types=PEAKS) + REPLICAS, "east.0", 2),
     ("a device of a group slows down", LLAMA + sites("400 Gbit/s", east="a", changes=HALF) + TENSOR, "east.1", 2),
     ("a device of a group slows down, slow network", LLAMA + sites("40 Gbit/s", east="a", changes=HALF) + TENSOR, "east.1", 2),

@@ -236,11 +236,11 @@ SMALL_SCENARIOS = [
         ("{planner: balanced, stages: 4, micro_batch_size: 1}", "1f1b", 2), ("{planner: balanced, stages: 2, replicas: 2, micro_batch_size: 1}", "gpipe", 1),
         ("{planner: pipedream, micro_batch_size: 1}", "zb-h1", 1), ("{planner: balanced, stages: 4}", "pipedream", 4), ("{planner: balanced, stages: 4}", "dualpipev", 1))]
 SMALL_SCENARIOS.append(
-    "schema: scenario/2\nmodel: {builder: transformer, layers: 4, hidden: 64, heads: 4, sequence: 32, vocabulary: 100}\ncluster: lab-4\nsoftware: megatron-core\n"
+    "schema: scenario/2\nmodel: {builder: transformer, layers: 4, hidden: 64, heads: 4, sequence: 32, vocabulary: 100}\ncluster: lab-4\nsoftware: megatron-no-overlap\n"
     "plan: {planner: balanced, stages: 2, replicas: 2, shard: optimizer, recompute: full}\nrun: {schedule: 1f1b, micro_batches: 4, precision: bf16}\n")
 RUNS = ["name,software,format,card,sequence,layers,hidden,heads,vocabulary,tensor,stages,replicas,micro_batch,micro_batches,recompute,seconds\n"
-        "a,megatron-core,bf16,50 GB/s,2048,24,4096,32,51200,8,2,1,1,16,none,1.5\nb,megatron-core,bf16,50 GB/s,2048,32,4096,32,51200,8,2,1,2,16,full,3.5\n"
-        "c,megatron-core,bf16,50 GB/s,2048,48,4096,32,51200,8,2,4,4,16,none,9.5\nd,megatron-core,bf16,50 GB/s,2048,40,4096,32,51200,4,1,2,1,16,none,5\n"]
+        "a,megatron-no-overlap,bf16,50 GB/s,2048,24,4096,32,51200,8,2,1,1,16,none,1.5\nb,megatron-no-overlap,bf16,50 GB/s,2048,32,4096,32,51200,8,2,1,2,16,full,3.5\n"
+        "c,megatron-no-overlap,bf16,50 GB/s,2048,48,4096,32,51200,8,2,4,4,16,none,9.5\nd,megatron-no-overlap,bf16,50 GB/s,2048,40,4096,32,51200,4,1,2,1,16,none,5\n"]
 SWEEPS = [text.replace("../", f"{root}/scenarios/") for text in beside("scenarios/sweeps", 500)]
 
 

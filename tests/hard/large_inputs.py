@@ -292,7 +292,7 @@ def measured_cases():
         yield f"nccl-tests: {name}", {"log.txt": text}, "calibrate log.txt --collective all_reduce"
     head = ("name,software,format,card,sequence_parallel,shard,micro_batch,layers,hidden,heads,key_value_heads,width,gated,vocabulary,tied,sequence,tensor,context,"
             "stages,replicas,micro_batches,seconds\n")
-    row = "r,megatron-core,bf16,50 GB/s,true,optimizer,1,12,8192,64,8,28672,true,128256,false,4096,2,1,1,4,4,{}\n"
+    row = "r,megatron-no-overlap,bf16,50 GB/s,true,optimizer,1,12,8192,64,8,28672,true,128256,false,4096,2,1,1,4,4,{}\n"
     for name, text in (("1000 rows", head + "".join(row.format(0.5 + i % 89 / 100) for i in range(1000))), ("rows", head + "".join(row.format(0.5 + i % 89 / 100) for i in range(8000))),
                        ("equal rows", head + row.format(0.7) * 400), ("different rows", head + "".join(row.format(0.7).replace(",12,", f",{12 + i},") for i in range(380))),
                        ("1000 different rows", head + "".join(row.format(0.7).replace(",12,", f",{12 + i},") for i in range(1000))),

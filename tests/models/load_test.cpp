@@ -46,7 +46,7 @@ CostTable by_shapes(std::shared_ptr<const ModelGraph> model) {
   device.collectives = {.alpha = {}, .hop = {}, .bus = Bandwidth{1e9}};
   rules->accelerators.push_back(device);
   rules->node.devices = 8;
-  rules->software.exposed_messages = 1;
+  rules->software.overlap[Overlap::Messages] = false;
   return {std::move(model), devices(0, 0), {}, std::move(rules)};
 }
 

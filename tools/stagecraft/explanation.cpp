@@ -93,6 +93,7 @@ std::string explanation_as_written(const std::string& path) {
   if (const auto text = field_of("predictions", prediction_fields(), path)) return *text;
   std::optional<std::string> entry = glossary_text(path);
   if (path == "software") entry = software_list();
+  if (const auto overlap = overlap_text(path)) entry = *overlap;
   if (const auto stack = software_text(path)) entry = entry.value_or("") + *stack;
   try {
     const std::string text = config::explain(scenario_fields(), path) + "\n";

@@ -20,6 +20,15 @@ std::string bucket_text(const BucketRule& rule) {
                      rule.parameters_per_rank / 1e6, rule.on_first_stage ? ", on the first stage" : "");
 }
 
+/// "on, hides 90 %", "off, would hide 80 %" or "off, not known".
+std::string overlap_state(const SoftwareStack& s, Overlap feature) {
+  const bool on = s.overlap[feature];
+  const double share = s.overlap_share[feature];
+  if (share > 0) return fmt::format("{}, {} {}", on ? "on" : "off", on ? "hides" : "would hide", short_percent(share));
+  if (on) return "on";
+  return s.can_overlap(feature) ? "off" : "off, not known how much it hides";
+}
+
 struct Fact {
   std::string_view label;
   std::string (*value)(const SoftwareStack&);
@@ -35,17 +44,12 @@ constexpr Fact kFacts[] = {
     {"bytes of a weight gradient as a product writes it",
      [](S s) { return fmt::format("{:g}", s.weight_gradient_bytes); }},
     {"bytes of a gradient that replicas sum", [](S s) { return fmt::format("{:g}", s.gradient_bytes); }},
-    {"tensor collectives hidden", [](S s) { return short_percent(s.tensor_overlap); }},
     {"second gather of inputs hidden", [](S s) { return yes_or_no(s.hides_regather); }},
-    {"expert exchanges hidden", [](S s) { return short_percent(s.expert_overlap); }},
     {"expert exchanges hidden by a pair of F and B", [](S s) { return short_percent(s.pair_overlap); }},
     {"multiprocessors of an exchange in a pair", [](S s) { return fmt::format("{:g}", s.exchange_multiprocessors); }},
     {"bytes of a dispatched number",
      [](S s) { return s.dispatch_bytes > 0 ? fmt::format("{:g}", s.dispatch_bytes) : "as of activations"; }},
-    {"messages that each micro-batch waits for", [](S s) { return fmt::format("{}", s.exposed_messages); }},
-    {"sum of gradients hidden", [](S s) { return short_percent(s.data_overlap); }},
     {"buckets of gradients, if run.gradient_buckets asks", [](S s) { return bucket_text(s.buckets); }},
-    {"divided weights gathered ahead", [](S s) { return yes_or_no(s.gathers_ahead); }},
     {"bytes that an update moves for a parameter", [](S s) { return fmt::format("{:g}", s.optimizer_traffic); }},
     {"bytes of norm, scaling and copies of a gradient", [](S s) { return fmt::format("{:g}", s.gradient_traffic); }},
     {"bytes of the loss for a logit, forward and backward",
@@ -59,8 +63,24 @@ std::optional<std::string> software_text(std::string_view word) {
   for (const SoftwareStack& stack : software_stacks()) {
     if (stack.name != word) continue;
     std::string text = fmt::format("{}: a software stack. {}\n  source: {}\n", stack.name, stack.summary, stack.source);
+    if (!stack.base.empty())
+      text += fmt::format("  another name of {}, with these switches of software.overlap\n", stack.base);
+    for (const Overlap f : overlap_features())
+      text += fmt::format("  {:<52}{}\n", fmt::format("overlap.{}", name_of(f)), overlap_state(stack, f));
     for (const Fact& fact : kFacts) text += fmt::format("  {:<52}{}\n", fact.label, fact.value(stack));
     return text + "  use: software: " + std::string(word) + " in a scenario\n";
+  }
+  return {};
+}
+
+std::optional<std::string> overlap_text(std::string_view path) {
+  constexpr std::string_view kPath = "software.overlap.";
+  for (const Overlap f : overlap_features()) {
+    if (!path.starts_with(kPath) || path.substr(kPath.size()) != name_of(f)) continue;
+    std::string text = fmt::format("  flags: {}\n  effect: {}\n  by stack\n", flags_of(f), effect_of(f));
+    for (const SoftwareStack& s : software_stacks())
+      text += fmt::format("    {:<24}{}; source: {}\n", s.name, overlap_state(s, f), s.source);
+    return text;
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include "sim/core/text.hpp"
 #include "sim/interchange/exports/export_support.hpp"
 #include "sim/interchange/frameworks.hpp"
+#include "sim/interchange/rules/deepspeed.hpp"
 
 namespace stagecraft {
 namespace {
@@ -45,8 +46,8 @@ class DeepspeedWriter {
                     "run.schedule: 1f1b");
     if (shape_.shard_copies() > 1)
       refusals_.add("DeepSpeed's ZeRO divides over all replicas", "shard without within", "shard");
-    if (ranks_ > 1 && shape_.sharding > StateSharding::Optimizer)
-      refusals_.add("DeepSpeed's pipeline takes no ZeRO-2 or ZeRO-3", "shard: optimizer, or one stage", "shard");
+    const DeepspeedRun run{.stages = ranks_, .zero = static_cast<int>(shape_.sharding)};
+    for (const BrokenRule& broken : broken_deepspeed_rules(run)) refusals_.add(deepspeed_rules(), broken, broken.place);
     const std::string_view precision = precision_of(p_);
     if (precision != "bf16" && precision != "fp16" && precision != "fp32" && precision != "tf32")
       refusals_.add(fmt::format("DeepSpeed's configuration has no {}: the model's code makes it", precision),

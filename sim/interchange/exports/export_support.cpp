@@ -14,6 +14,13 @@ void ExportRefusals::add(std::string why, std::string help, std::string_view fie
   problems_.push_back({where, framework_, std::move(why), std::move(help), "framework"});
 }
 
+void ExportRefusals::add(const FrameworkRules& framework, const BrokenRule& broken, std::string_view field) {
+  const FrameworkRule& rule = find_rule(framework, broken.rule);
+  if (rule.only_warns()) return;
+  add(refused_by(framework, rule) + broken.message, broken.help, field);
+  problems_.back().code = broken.rule;
+}
+
 void ExportRefusals::add(Diagnostic problem) {
   problem.where = {};
   problem.path = framework_;
@@ -30,10 +37,10 @@ void ExportRefusals::require_usual_order(const Degrees& d) {
 void ExportRefusals::require_transformer(const TransformerFacts& f) {
   if (f.layers == 0 || f.hidden == 0)
     add("the model is no transformer with an embedding", "a model of the builder transformer");
-  if (f.next_tokens) add("arguments of next-token modules are not written", "next_tokens: 0");
-  if (f.shared)
-    add("arguments of shared experts and of first dense layers are not written", "a model whose layers are alike");
-  if (f.latent) add("arguments of latent attention are not written", "a model without latent attention");
+  if (f.experts > 0 && !f.dense_first)
+    add("a layer without experts comes after one with experts", "a model whose first layers alone are dense");
+  if (f.latent && f.key_value_rank == 0)
+    add("the widths of latent attention are not known", "a model of the builder transformer");
 }
 
 void ExportRefusals::require_even(const Plan& plan) {

@@ -7,6 +7,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/interchange/exports/transformer_facts.hpp"
+#include "sim/interchange/rules/torchtitan.hpp"
 
 namespace stagecraft {
 
@@ -18,6 +19,8 @@ class ExportRefusals {
 
   /// `help` is the smallest change that is accepted. `field` of the plan is the reason; without one, something else is.
   void add(std::string why, std::string help, std::string_view field = {});
+  /// A rule of the framework that the plan breaks; a warning is none.
+  void add(const FrameworkRules&, const BrokenRule&, std::string_view field = {});
   /// The problem as another reader found it, without its place, which is in a text that is not written.
   void add(Diagnostic problem);
   void require_usual_order(const Degrees&);

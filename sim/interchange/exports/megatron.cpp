@@ -2,6 +2,7 @@
 // so that nothing is written that it refuses.
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -13,11 +14,14 @@
 namespace stagecraft {
 namespace {
 
-/// "Et*3|t*2|t*2L" for these layers of each stage, or without shorthand where a stage has one.
-std::string layout_text(const std::vector<int>& layers) {
+/// "Et*3|t*2|t*2L" for these layers of each stage, and "t*2mL" with next-token modules of each.
+std::string layout_text(const std::vector<int>& layers, const std::vector<int>& modules) {
   std::string text = "E";
-  for (std::size_t s = 0; s < layers.size(); ++s)
-    text += fmt::format("{}{}", s > 0 ? "|" : "", layers[s] > 0 ? fmt::format("t*{}", layers[s]) : "");
+  for (std::size_t s = 0; s < layers.size(); ++s) {
+    text += s > 0 ? "|" : "";
+    text += layers[s] > 1 ? fmt::format("t*{}", layers[s]) : layers[s] == 1 ? "t" : "";
+    text += std::string(static_cast<std::size_t>(modules[s]), 'm');
+  }
   return text + "L";
 }
 
@@ -25,7 +29,7 @@ class MegatronWriter {
  public:
   explicit MegatronWriter(const PlannedExperiment& p)
       : p_(p),
-        facts_(facts_of(p.model())),
+        facts_(facts_of(p)),
         shape_(p.plan.stages.front().shape),
         degrees_(shape_.degrees),
         ranks_(rank_count(p)),
@@ -61,6 +65,11 @@ class MegatronWriter {
     const StageId last{p_.plan.stages.size() - 1};
     for (const StageId s : p_.plan.stages.ids()) {
       int count = 0;
+      std::set<std::string> modules;
+      for (const LayerId id : p_.plan.stage(s).shape.layers)
+        if (const Layer& layer = p_.model().layers[id]; part_of(layer) == LayerPart::NextToken)
+          modules.insert(layer.name.substr(0, layer.name.find('.')));
+      modules_.push_back(static_cast<int>(modules.size()));
       for (const LayerPart part : parts_of_stage(p_, p_.plan.stage(s))) {
         count += part == LayerPart::Layer;
         const bool at_end = part == LayerPart::Norm || part == LayerPart::Head || part == LayerPart::Loss;
@@ -76,7 +85,7 @@ class MegatronWriter {
     if (facts_.layers > 0 && !is_layout_)
       refusals_.add(
           "Megatron-LM has the embedding in the first stage, and the last norm, the scores and the loss in the last",
-          fmt::format("plan.planner: layout, plan.layout: \"{}\"", layout_text(layers_)));
+          fmt::format("plan.planner: layout, plan.layout: \"{}\"", layout_text(layers_, modules_)));
     const std::string order = to_text(degrees_.order);
     if (order != "tp-cp-ep-dp-pp" && order != "tp-cp-ep-pp-dp")
       refusals_.add(fmt::format("Megatron-LM's arguments do not say the order {}", order),
@@ -94,11 +103,11 @@ class MegatronWriter {
       refusals_.add("Megatron-LM does not recompute half of a layer", "recompute: layers, outputs or none",
                     "recompute");
     if (!p_.experiment.schedule.flushes()) refusals_.add("Megatron-LM flushes the pipeline", "weights: flush");
-    if (stack_.tensor_overlap > 0 && degrees_.tensor > 1 && !degrees_.sequence)
+    if (stack_.hides(Overlap::Tensor) > 0 && degrees_.tensor > 1 && !degrees_.sequence)
       refusals_.add(fmt::format("software: {} hides collectives of the tensor group, and Megatron-LM refuses "
                                 "--tp-comm-overlap without sequence parallelism (AssertionError)",
                                 stack_.name),
-                    "group: {sequence: true}, or software: megatron-core", "group");
+                    "group: {sequence: true}, or software.overlap.tensor: false", "group");
     refusals_.throw_if_any();
   }
 
@@ -108,10 +117,15 @@ class MegatronWriter {
     add(fmt::format("hidden-size {}", f.hidden));
     if (f.feed_forward > 0) add(fmt::format("ffn-hidden-size {}", f.feed_forward));
     add(fmt::format("num-attention-heads {}", f.heads));
-    if (f.head_width * f.heads != f.hidden) add(fmt::format("kv-channels {}", f.head_width));
-    if (f.key_value_heads != f.heads) {
-      add("group-query-attention");
-      add(fmt::format("num-query-groups {}", f.key_value_heads));
+    if (f.latent) {
+      write_latent_attention();
+    } else {
+      if (f.head_width * f.heads != f.hidden) add(fmt::format("kv-channels {}", f.head_width));
+      if (f.key_value_heads != f.heads) {
+        add("group-query-attention");
+        add(fmt::format("num-query-groups {}", f.key_value_heads));
+      }
+      if (f.query_norm) add("qk-layernorm");
     }
     if (!f.fused_attention) add("attention-backend unfused");
     add(fmt::format("seq-length {}", f.sequence));
@@ -123,12 +137,25 @@ class MegatronWriter {
     if (!f.rotary && !f.positions) add("position-embedding-type none");
     if (!f.bias) add("disable-bias-linear");
     if (!f.bias && f.query_bias) add("add-qkv-bias");
-    if (f.query_norm) add("qk-layernorm");
+    if (f.next_tokens > 0) add(fmt::format("mtp-num-layers {}", f.next_tokens));
     if (stack_.prices && !stack_.dropout) {
       add("hidden-dropout 0");
       add("attention-dropout 0");
     }
     if (!f.tied) add("untie-embeddings-and-output-weights");
+  }
+
+  /// Norms of the short vectors are part of latent attention here. Megatron-LM wants the width of values twice.
+  void write_latent_attention() {
+    const TransformerFacts& f = facts_;
+    add("multi-latent-attention");
+    if (f.query_rank > 0) add(fmt::format("q-lora-rank {}", f.query_rank));
+    add(fmt::format("kv-lora-rank {}", f.key_value_rank));
+    add(fmt::format("qk-head-dim {}", f.nope_width));
+    add(fmt::format("qk-pos-emb-head-dim {}", f.rope_width));
+    add(fmt::format("v-head-dim {}", f.value_width));
+    add(fmt::format("kv-channels {}", f.value_width));
+    add("qk-layernorm");
   }
 
   /// Megatron-LM pads to a multiple of 128 x tensor. Where that is another vocabulary, the unit is 1.
@@ -149,6 +176,9 @@ class MegatronWriter {
     add(fmt::format("moe-router-topk {}", f.active));
     if (f.active == 1) add("moe-router-pre-softmax");
     add(fmt::format("moe-ffn-hidden-size {}", f.expert_width));
+    if (f.shared_width > 0) add(fmt::format("moe-shared-expert-intermediate-size {}", f.shared_width));
+    if (f.dense_layers > 0)
+      add(fmt::format("moe-layer-freq \"([0]*{}+[1]*{})\"", f.dense_layers, f.layers - f.dense_layers));
     add("moe-grouped-gemm");
     const bool once = shape_.dispatcher == ExpertDispatch::PerNode;
     add(fmt::format("moe-token-dispatcher-type {}", once ? "flex" : "alltoall"));
@@ -174,8 +204,8 @@ class MegatronWriter {
   /// Without a layout Megatron-LM divides the layers evenly.
   void write_pipeline() {
     const bool even = std::all_of(layers_.begin(), layers_.end(), [&](int n) { return n == layers_.front(); });
-    if (ranks_ > 1 && !even) {
-      add(fmt::format("pipeline-model-parallel-layout \"{}\"", layout_text(layers_)));
+    if (ranks_ > 1 && (!even || facts_.next_tokens > 0)) {
+      add(fmt::format("pipeline-model-parallel-layout \"{}\"", layout_text(layers_, modules_)));
     } else if (chunks_ > 1) {
       add(fmt::format("num-virtual-stages-per-pipeline-rank {}", chunks_));
     }
@@ -205,16 +235,21 @@ class MegatronWriter {
   void write_overlap() {
     const StateSharding sharding = shape_.sharding;
     const auto& buckets = p_.experiment.run.buckets;
-    const bool hides_sums = stack_.data_overlap > 0;
+    const bool hides_sums = stack_.hides(Overlap::Gradients) > 0;
     const bool has_buckets = buckets && sharding <= StateSharding::Optimizer;
-    if (stack_.tensor_overlap > 0 && degrees_.tensor > 1) add("tp-comm-overlap");
+    if (stack_.hides(Overlap::Tensor) > 0 && degrees_.tensor > 1) add("tp-comm-overlap");
     if (shares_data() && (hides_sums || has_buckets)) add("overlap-grad-reduce");
-    if (shares_data() && hides_sums && sharding >= StateSharding::Optimizer) add("overlap-param-gather");
+    if (shares_data() && hides_sums && stack_.hides(Overlap::Weights) > 0 && sharding >= StateSharding::Optimizer)
+      add("overlap-param-gather");
     if (shares_data() && has_buckets && buckets->gradients.value > 0)
       add(fmt::format("ddp-bucket-size {:.0f}",
                       buckets->gradients.value / (stack_.prices ? stack_.gradient_bytes : 4)));
     const bool pairs = schedule_option(p_, "overlap_moe") == "true";
-    if (degrees_.expert > 1 && (pairs || stack_.expert_overlap > 0)) add("overlap-moe-expert-parallel-comm");
+    const bool overlaps_experts = degrees_.expert > 1 && (pairs || stack_.hides(Overlap::Experts) > 0);
+    if (overlaps_experts) add("overlap-moe-expert-parallel-comm");
+    if (overlaps_experts && stack_.overlap[Overlap::WeightGradients]) add("delay-wgrad-compute");
+    if (chunks_ > 1 && stack_.name == "megatron-core" && !stack_.overlap[Overlap::Messages])
+      add("no-overlap-p2p-communication");
     constexpr double kSeveralKernels = 16;  // Bytes of a logit that the forward of an unfused loss moves, or more.
     if (stack_.prices && stack_.loss_forward_traffic < kSeveralKernels) add("cross-entropy-loss-fusion");
   }
@@ -238,7 +273,10 @@ class MegatronWriter {
     if (precision == "fp16" && (!stack_.prices || stack_.gradient_bytes >= 4))
       add("accumulate-allreduce-grads-in-fp32");
     if (precision == "tf32") notes_.emplace_back("run.precision: tf32; Megatron-LM computes in fp32");
-    if (precision != "fp16" && precision != "fp32" && precision != "tf32") add("bf16");
+    if (precision != "fp16" && precision != "fp32" && precision != "tf32") {
+      add("bf16");
+      if (stack_.prices && stack_.gradient_bytes < 4) add("grad-reduce-in-bf16");
+    }
     if (precision == "fp8") add("fp8-format hybrid"), add("fp8-recipe tensorwise");
     if (precision == "mxfp8") add("fp8-format e4m3"), add("fp8-recipe mxfp8");
     if (precision == "nvfp4") add("fp4-format e2m1"), add("fp4-recipe nvfp4");
@@ -248,7 +286,10 @@ class MegatronWriter {
   void read_again() {
     const int devices = degrees_.devices() * ranks_;
     try {
-      software_ = read_megatron(text_, "", {.model = {}, .cluster = {}, .devices = devices, .vocabulary = 0}).software;
+      const TrainingSetup setup =
+          read_megatron(text_, "", {.model = {}, .cluster = {}, .devices = devices, .vocabulary = 0});
+      imported_ = stack_of(setup);
+      software_ = software_text(setup);
     } catch (const InputError& error) {
       for (const Diagnostic& problem : error.problems()) {
         Diagnostic rule = problem;
@@ -269,7 +310,7 @@ class MegatronWriter {
 
   void add_notes() {
     const auto not_written = [&](const std::string& what) { notes_.push_back("not written: " + what); };
-    if (shares_data() && stack_.data_overlap > 0 && !p_.experiment.run.buckets &&
+    if (shares_data() && stack_.hides(Overlap::Gradients) > 0 && !p_.experiment.run.buckets &&
         shape_.sharding <= StateSharding::Optimizer)
       notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
     if (p_.experiment.run.buckets && shape_.sharding > StateSharding::Optimizer)
@@ -280,9 +321,9 @@ class MegatronWriter {
       notes_.emplace_back("attention is fused, so plan.recompute: selective frees nothing; import leaves it out");
     if (schedule_option(p_, "overlap_moe") == "true")
       notes_.emplace_back(
-          "import takes --overlap-moe-expert-parallel-comm as software: megatron-bridge-overlap, not as "
+          "import takes --overlap-moe-expert-parallel-comm as software.overlap.experts, not as "
           "run.schedule.overlap_moe");
-    if (stack_.prices && software_ != stack_.name && !is_alike())
+    if (stack_.prices && !is_alike())
       notes_.push_back(fmt::format(
           "not written: software: {}, for which Megatron-LM has no arguments; with these it is software: {}",
           stack_.name, software_));
@@ -297,17 +338,20 @@ class MegatronWriter {
   /// Whether the stack that import takes hides what the stack of the scenario does. Buckets hide sums of gradients
   /// whatever the stack is.
   bool is_alike() const {
-    const SoftwareStack &other = software_stack(software_), &stack = stack_;
-    if (degrees_.tensor > 1 &&
-        (other.tensor_overlap != stack.tensor_overlap || other.hides_regather != stack.hides_regather))
+    const SoftwareStack &other = imported_, &stack = stack_;
+    const auto hides_alike = [&](Overlap f) { return other.hides(f) == stack.hides(f); };
+    if (degrees_.tensor > 1 && (!hides_alike(Overlap::Tensor) || other.hides_regather != stack.hides_regather))
       return false;
-    if (degrees_.expert > 1 && other.expert_overlap != stack.expert_overlap) return false;
+    if (degrees_.expert > 1 && !hides_alike(Overlap::Experts)) return false;
     const bool in_buckets = p_.experiment.run.buckets && shape_.sharding == StateSharding::None;
-    if (shares_data() && !in_buckets && other.data_overlap != stack.data_overlap) return false;
-    if (shape_.sharding > StateSharding::Optimizer && other.gathers_ahead != stack.gathers_ahead) return false;
+    if (shares_data() && !in_buckets && !hides_alike(Overlap::Gradients)) return false;
+    if (shares_data() && shape_.sharding != StateSharding::None && !hides_alike(Overlap::Weights)) return false;
+    const bool in_pass = shape_.sharding > StateSharding::Optimizer;
+    if (in_pass && other.overlap[Overlap::Weights] != stack.overlap[Overlap::Weights]) return false;
+    const bool gathers_messages = ranks_ > 1 && degrees_.tensor > 1 && !degrees_.sequence;
+    if (gathers_messages && other.overlap[Overlap::Messages] != stack.overlap[Overlap::Messages]) return false;
     return other.fused_attention == stack.fused_attention && other.dropout == stack.dropout &&
-           other.loss_forward_traffic == stack.loss_forward_traffic && other.gradient_bytes == stack.gradient_bytes &&
-           other.exposed_messages == stack.exposed_messages;
+           other.loss_forward_traffic == stack.loss_forward_traffic && other.gradient_bytes == stack.gradient_bytes;
   }
 
   const PlannedExperiment& p_;
@@ -318,9 +362,10 @@ class MegatronWriter {
   std::string schedule_;
   const SoftwareStack& stack_;
   ExportRefusals refusals_;
-  std::vector<int> layers_;
-  bool is_layout_ = true;  ///< A layout of Megatron-LM can say which stage has what.
-  std::string text_, software_;
+  std::vector<int> layers_, modules_;  ///< Transformer layers and next-token modules of each stage.
+  bool is_layout_ = true;              ///< A layout of Megatron-LM can say which stage has what.
+  std::string text_, software_;        ///< What is written, and the software that its import has.
+  SoftwareStack imported_;
   std::vector<std::string> notes_;
 };
 

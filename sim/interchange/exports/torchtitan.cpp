@@ -11,25 +11,21 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kBuildsSchedule = "torchtitan refuses this when it builds the schedule (ValueError): ";
-constexpr const char* kBuildsMesh = "torchtitan refuses this when it makes the device mesh (AssertionError): ";
-
 struct TorchtitanSchedule {
   const char *name, *theirs;
-  int min_stages, max_stages;  ///< Stages of each rank.
 };
 
-constexpr TorchtitanSchedule kTorchtitanSchedules[] = {{"1f1b", "1F1B", 1, 1},
-                                                       {"gpipe", "GPipe", 1, 1},
-                                                       {"interleaved", "Interleaved1F1B", 2, 1 << 20},
-                                                       {"interleaved-zb", "InterleavedZeroBubble", 2, 1 << 20},
-                                                       {"zb-v", "ZBVZeroBubble", 2, 2}};
+constexpr TorchtitanSchedule kTorchtitanSchedules[] = {{"1f1b", "1F1B"},
+                                                       {"gpipe", "GPipe"},
+                                                       {"interleaved", "Interleaved1F1B"},
+                                                       {"interleaved-zb", "InterleavedZeroBubble"},
+                                                       {"zb-v", "ZBVZeroBubble"}};
 
 class TorchtitanWriter {
  public:
   explicit TorchtitanWriter(const PlannedExperiment& p)
       : p_(p),
-        facts_(facts_of(p.model())),
+        facts_(facts_of(p)),
         shape_(p.plan.stages.front().shape),
         degrees_(shape_.degrees),
         ranks_(rank_count(p)),
@@ -37,14 +33,17 @@ class TorchtitanWriter {
     const std::string name = p.experiment.schedule.name();
     for (const TorchtitanSchedule& s : kTorchtitanSchedules)
       if (name == s.name) schedule_ = &s;
-    async_ = p.experiment.software().name == "torchtitan-async-tp" && degrees_.tensor > 1;
+    async_ = p.experiment.software().name == "torchtitan" && p.experiment.software().overlap[Overlap::Tensor] &&
+             degrees_.tensor > 1;
   }
 
   FrameworkConfiguration write() {
     refusals_.require_usual_order(degrees_);
     refusals_.require_transformer(facts_);
+    if (facts_.next_tokens > 0) refusals_.add("torchtitan has no next-token modules", "next_tokens: 0");
     refusals_.require_even(p_.plan);
     if (ranks_ > 1) refuse_schedule();
+    refuse_rules();
     refuse_sharding();
     refuse_groups();
     refuse_others();
@@ -59,28 +58,46 @@ class TorchtitanWriter {
  private:
   bool shards() const { return shape_.sharding == StateSharding::Weights; }
 
-  /// torch.distributed.pipelining, schedules.py.
+  /// What the rules look at.
+  TorchtitanRun run_of() const {
+    const Degrees& d = degrees_;
+    const bool divides = shape_.sharding != StateSharding::None;  // States alone are refused for themselves.
+    return {.ranks = ranks_,
+            .tensor = d.tensor,
+            .context = d.context,
+            .expert = d.expert,
+            .expert_tensor = d.expert_tensor,
+            .replicate = divides ? shape_.shard_copies() : d.replicas,
+            .shard = divides ? d.replicas / shape_.shard_copies() : 1,
+            .schedule = schedule_ ? schedule_->theirs : "",
+            .stages = p_.plan.stage_count(),
+            .micro_batches = micro_batch_count(p_),
+            .local_batch = ranks_ > 1 ? p_.plan.mini_batch / d.replicas : samples_per_replica(p_),
+            .micro_batch = ranks_ > 1 ? samples_per_replica(p_) : 0,
+            .global_batch = p_.plan.mini_batch,
+            .sequence = facts_.sequence,
+            .heads = facts_.heads,
+            .key_value_heads = facts_.key_value_heads,
+            .experts = facts_.experts,
+            .compiles_model = async_,
+            .async_tensor = async_};
+  }
+
+  void refuse_rules() {
+    for (const BrokenRule& broken : broken_torchtitan_rules(run_of()))
+      refusals_.add(torchtitan_rules(), broken,
+                    broken.place == "schedule" ? "stages"
+                    : broken.place == "batch"  ? ""
+                                               : broken.place);
+  }
+
   void refuse_schedule() {
     const std::string name = p_.experiment.schedule.name();
     if (!schedule_)
       return refusals_.add(fmt::format("torchtitan does not run the schedule '{}'", name),
                            "1f1b, gpipe, interleaved, interleaved-zb or zb-v");
-    const int chunks = p_.plan.stage_count() / ranks_, count = micro_batch_count(p_);
-    if (chunks < schedule_->min_stages || chunks > schedule_->max_stages)
-      refusals_.add(
-          fmt::format("{}{} on each rank with {}", kBuildsSchedule, pluralize(chunks, "stage"), schedule_->theirs),
-          fmt::format("{}{} on each rank", schedule_->min_stages == schedule_->max_stages ? "" : "at least ",
-                      pluralize(schedule_->min_stages, "stage")),
-          "stages");
-    if (schedule_->max_stages == 1 && count < ranks_)
-      refusals_.add(
-          fmt::format("{}{} on {}", kBuildsSchedule, pluralize(count, "micro-batch", "es"), pluralize(ranks_, "stage")),
-          fmt::format("run.micro_batches: {}", ranks_));
+    const int count = micro_batch_count(p_);
     const bool rounds = name == "interleaved" || name == "interleaved-zb";
-    if (const int each = std::max(1, count / ranks_); rounds && count % each != 0)
-      refusals_.add(fmt::format("{}{} cannot be divided into {}", kBuildsSchedule,
-                                pluralize(count, "micro-batch", "es"), pluralize(each, "round")),
-                    fmt::format("run.micro_batches: {}", (count / ranks_ + 1) * ranks_));
     const std::string group = schedule_option(p_, "group");
     const int theirs = count / std::max(1, count / ranks_);
     if (rounds && !group.empty() && group != std::to_string(theirs))
@@ -98,31 +115,14 @@ class TorchtitanWriter {
     if (shape_.sharding != StateSharding::None) return;
     if (degrees_.context > 1)
       refusals_.add("torchtitan divides weights over the context group too", "shard: weights", "shard");
-    else if (degrees_.replicas > 1 && (degrees_.tensor > 1 || degrees_.expert > 1 || ranks_ > 1))
-      refusals_.add(
-          "torchtitan refuses this when it parallelizes the model (RuntimeError): replicas without divided weights go "
-          "with no other parallelism",
-          "shard: weights", "shard");
   }
 
   void refuse_groups() {
     const Degrees& d = degrees_;
     if (d.tensor > 1 && !d.sequence)
       refusals_.add("torchtitan's tensor parallelism divides rows too", "group: {sequence: true}", "group");
-    if (const int parts = d.tensor * 2 * d.context; facts_.sequence % parts != 0 && d.group() > 1)
-      refusals_.add(fmt::format("{}a sequence of {} is no multiple of tensor x 2 context = {}", kBuildsMesh,
-                                facts_.sequence, parts),
-                    fmt::format("a sequence that is a multiple of {}", parts), "group");
     if (d.context > 1 && shape_.exchange == ContextExchange::AllToAll)
       refusals_.add("torchtitan's context parallelism exchanges no heads", "context_type: all_gather, or p2p", "group");
-    if (d.expert > 1 && d.expert_tensor != 1 && d.expert_tensor != d.tensor)
-      refusals_.add(fmt::format("{}expert_tensor is {}", kBuildsMesh, d.expert_tensor),
-                    fmt::format("expert_tensor: 1, or {}", d.tensor), "group");
-    const int sharded = (shards() ? d.replicas / shape_.shard_copies() : 1) * d.context * d.tensor;
-    if (d.expert > 1 && sharded % d.expert != 0)
-      refusals_.add(fmt::format("{}expert {} does not divide the {} that divide weights", kBuildsMesh, d.expert,
-                                pluralize(sharded, "device")),
-                    fmt::format("expert: a divisor of {}", sharded), "group");
   }
 
   void refuse_others() {

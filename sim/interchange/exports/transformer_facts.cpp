@@ -25,7 +25,7 @@ void add_attention(const Operation& op, TransformerFacts& f) {
 }
 
 /// Adds what operation `i` of a layer says.
-void add_operation(const std::vector<Operation>& ops, std::size_t i, TransformerFacts& f) {
+void add_operation(const std::vector<Operation>& ops, std::size_t i, bool has_experts, TransformerFacts& f) {
   const Operation& op = ops[i];
   switch (op.kind) {
     case OperationKind::Embedding:
@@ -41,7 +41,7 @@ void add_operation(const std::vector<Operation>& ops, std::size_t i, Transformer
     case OperationKind::Linear:
       (before_attention(ops, i) ? f.query_bias : f.bias) |= op.bias && op.division != Division::Vocabulary;
       if (op.division == Division::Row && i > 0 && ops[i - 1].kind != OperationKind::Attention)
-        f.feed_forward = op.inner;
+        (has_experts ? f.shared_width : f.feed_forward) = op.inner;
       break;
     case OperationKind::HeadNorm:
       f.query_norm = true;
@@ -63,16 +63,42 @@ void add_operation(const std::vector<Operation>& ops, std::size_t i, Transformer
 
 bool is_head(const Operation& op) { return op.kind == OperationKind::Linear && op.division == Division::Vocabulary; }
 
+/// The fields of a transformer that its operations do not have by themselves.
+void add_fields(const config::Value& model, TransformerFacts& f) {
+  const auto count = [](const config::Value& map, const char* key) {
+    const config::Value* value = map.find(key);
+    return value ? config::as_int(*value) : 0;
+  };
+  f.next_tokens = count(model, "next_tokens");
+  if (f.feed_forward == 0) f.feed_forward = count(model, "feed_forward");  // Every layer has experts.
+  const config::Value* latent = model.find("latent");
+  if (!latent || !latent->is_map()) return;
+  f.query_rank = count(*latent, "query"), f.key_value_rank = count(*latent, "key_value");
+  f.rope_width = count(*latent, "rope"), f.nope_width = count(*latent, "nope");
+  f.value_width = count(*latent, "value");
+}
+
 }  // namespace
 
-TransformerFacts facts_of(const ModelGraph& model) {
+TransformerFacts facts_of(const PlannedExperiment& p) {
   TransformerFacts f;
-  for (const Layer& layer : model.layers) {
-    f.next_tokens = f.next_tokens || layer.name.starts_with("mtp");
-    for (std::size_t i = 0; i < layer.operations.size(); ++i) add_operation(layer.operations, i, f);
-    if (std::any_of(layer.operations.begin(), layer.operations.end(), is_head)) f.tied = !layer.tie.empty();
+  int with_experts = 0;
+  std::string embedding;
+  for (const Layer& layer : p.model().layers) {
+    const auto is_grouped = [](const Operation& op) { return op.kind == OperationKind::GroupedLinear; };
+    const bool has_experts = std::any_of(layer.operations.begin(), layer.operations.end(), is_grouped);
+    const LayerPart part = part_of(layer);
+    if (part == LayerPart::NextToken) continue;
+    if (part == LayerPart::Layer) with_experts += has_experts, f.dense_layers += !has_experts;
+    f.dense_first = f.dense_first && (part != LayerPart::Layer || has_experts || with_experts == 0);
+    for (std::size_t i = 0; i < layer.operations.size(); ++i) add_operation(layer.operations, i, has_experts, f);
+    if (part == LayerPart::Embedding) embedding = layer.tie;
+    // Next-token modules share the head, and need not share it with the embedding.
+    if (std::any_of(layer.operations.begin(), layer.operations.end(), is_head))
+      f.tied = !layer.tie.empty() && layer.tie == embedding;
   }
-  f.shared = f.experts > 0 && f.feed_forward > 0;
+  const config::Value* model = p.experiment.source ? p.experiment.source->find("model") : nullptr;
+  if (model && model->is_map()) add_fields(*model, f);
   return f;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "sim/experiment/run.hpp"
 #include "sim/model/model_graph.hpp"
 
 namespace stagecraft {
@@ -11,14 +12,19 @@ struct TransformerFacts {
   int layers = 0, hidden = 0, heads = 0, key_value_heads = 0, head_width = 0, feed_forward = 0, sequence = 0,
       vocabulary = 0;
   int experts = 0, active = 0, expert_width = 0;
+  int shared_width = 0;     ///< Width of the shared experts of a layer together.
+  int dense_layers = 0;     ///< Layers without experts, in a model with experts.
+  bool dense_first = true;  ///< They come before the others.
+  int next_tokens = 0;      ///< Next-token modules.
   bool gated = false, rms = false, rotary = false, tied = true, bias = false, latent = false;
   bool query_bias = false, query_norm = false, positions = false;
   bool fused_attention = true;
-  bool windows = false, sinks = false;       ///< Attention that looks at some rows only, or has learned scores.
-  bool next_tokens = false, shared = false;  ///< Next-token modules; layers with experts and dense products.
+  bool windows = false, sinks = false;  ///< Attention that looks at some rows only, or has learned scores.
+  /// Widths of latent attention, of the short queries (0: whole ones) and keys, and of parts of a head.
+  int query_rank = 0, key_value_rank = 0, rope_width = 0, nope_width = 0, value_width = 0;
 };
 
-TransformerFacts facts_of(const ModelGraph&);
+TransformerFacts facts_of(const PlannedExperiment&);
 
 /// What a layer is to a framework that divides a transformer.
 enum class LayerPart : std::uint8_t { Embedding, Layer, NextToken, Norm, Head, Loss };

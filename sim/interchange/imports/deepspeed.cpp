@@ -1,5 +1,6 @@
 // Configurations of DeepSpeed (deepspeed.ai/docs/config-json): export deepspeed writes what this reads.
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -7,8 +8,10 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json_reader.hpp"
+#include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
+#include "sim/interchange/rules/deepspeed.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,6 +35,7 @@ class DeepspeedReader {
     read_sharding();
     s_.precision = enabled("bf16") ? "bf16" : enabled("fp16") ? "fp16" : "fp32";
     s_.matched.push_back("number format -> run.precision: " + s_.precision);
+    check_rules();
     for (const auto& [key, value] : json_.members()) {
       if (used_.contains(key)) continue;
       (kWithoutUseHere.contains(key) ? s_.without_use : s_.unmodeled).push_back(key);
@@ -40,8 +44,9 @@ class DeepspeedReader {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& key, std::string message, std::string help) const {
-    throw InputError({{{file_, 0, 0}, key, std::move(message), std::move(help), "import"}});
+  [[noreturn]] void refuse(const std::string& key, std::string message, std::string help,
+                           const char* code = "import") const {
+    throw InputError({{{file_, 0, 0}, key, std::move(message), std::move(help), code}});
   }
 
   int number(const Json& object, const std::string& path, const char* key, int fallback) {
@@ -69,19 +74,47 @@ class DeepspeedReader {
 
   void read_batch() {
     const int micro = number(json_, "", "train_micro_batch_size_per_gpu", 0);
-    const int steps = number(json_, "", "gradient_accumulation_steps", 0);
+    const int steps = accumulation_ = number(json_, "", "gradient_accumulation_steps", 0);
     s_.global_batch = number(json_, "", "train_batch_size", 0);
     s_.micro_batch_size = micro;
     if (micro > 0 && steps > 0 && s_.global_batch > 0) {
       const std::int64_t each = std::int64_t{micro} * steps;
       if (s_.global_batch % each != 0)
         refuse("train_batch_size", fmt::format("{} is no multiple of {} x {}", s_.global_batch, micro, steps),
-               "DeepSpeed: train_batch_size = micro-batch x accumulation x replicas");
+               "DeepSpeed: train_batch_size = micro-batch x accumulation x replicas", "batch");
       s_.replicas = static_cast<int>(s_.global_batch / each);
       s_.matched.push_back(fmt::format("train_batch_size / (micro-batch x accumulation) -> replicas: {}", s_.replicas));
     } else if (options_.devices == 0) {
       s_.assumed.emplace_back("the number of replicas is not known, so there is one; --devices NUMBER changes that");
     }
+  }
+
+  void check_rules() {
+    const std::int64_t replicas = options_.devices > 0 ? options_.devices / std::max(1, s_.ranks) : s_.replicas;
+    const Json* zero = section("zero_optimization");
+    const Json* overlap = zero ? zero->find("overlap_comm") : nullptr;
+    constexpr std::string_view kShards[] = {"none", "optimizer", "gradients", "weights"};
+    const auto stage = std::find(std::begin(kShards), std::end(kShards), s_.shard.empty() ? "none" : s_.shard);
+    const DeepspeedRun run{.devices = options_.devices,
+                           .stages = s_.ranks,
+                           .zero = static_cast<int>(stage - std::begin(kShards)),
+                           .replicas = replicas,
+                           .batch = s_.global_batch,
+                           .micro_batch = s_.micro_batch_size,
+                           .accumulation = accumulation_,
+                           .fp16 = enabled("fp16"),
+                           .bf16 = enabled("bf16"),
+                           .overlaps_sums = overlap && *overlap == Json(true)};
+    std::vector<Diagnostic> problems;
+    for (const BrokenRule& broken : broken_deepspeed_rules(run)) {
+      const FrameworkRule& rule = find_rule(deepspeed_rules(), broken.rule);
+      const std::string message = refused_by(deepspeed_rules(), rule) + broken.message;
+      if (rule.only_warns())
+        s_.assumed.push_back(message);
+      else
+        problems.push_back({{file_, 0, 0}, "", message, broken.help, broken.rule});
+    }
+    if (!problems.empty()) throw InputError(std::move(problems));
   }
 
   /// The model's code makes the stages, so DeepSpeed does not use `partition`. An interval of recomputation counts
@@ -124,7 +157,7 @@ class DeepspeedReader {
     const double gradients = !given ? 5e8 : size->is_number() ? size->number() : 0;
     if (!(gradients >= 1 && gradients <= 1e12))
       refuse("zero_optimization.reduce_bucket_size", "this is no number from 1 to 10^12", "correct the file");
-    s_.gradient_buckets = fmt::format("{:.0f} B", gradients * software_stack(s_.software).gradient_bytes);
+    s_.gradient_buckets = fmt::format("{:.0f} B", gradients * stack_of(s_).gradient_bytes);
     s_.matched.push_back("zero_optimization.overlap_comm -> run.gradient_buckets: " + s_.gradient_buckets);
     return true;
   }
@@ -134,6 +167,7 @@ class DeepspeedReader {
   const SetupOptions& options_;
   std::set<std::string> used_;
   TrainingSetup s_;
+  int accumulation_ = 0;
 };
 
 }  // namespace

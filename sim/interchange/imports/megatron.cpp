@@ -121,14 +121,23 @@ void read_precision(MegatronArguments& a, TrainingSetup& s) {
   if (!a.word("fp4-format").empty()) s.precision = "nvfp4", a.take("fp4-recipe");
   if (recipe == "blockwise" || recipe == "custom") s.unmodeled.push_back("--fp8-recipe " + recipe);
   s.matched.push_back("number format -> run.precision: " + s.precision);
-  const bool sums_in_fp32 = software_stack(s.software).gradient_bytes >= 4;
+}
+
+/// Gradients are kept and summed in 4 bytes with --bf16, and in 2 with --fp16, unless an option says otherwise.
+void read_gradient_bytes(MegatronArguments& a, TrainingSetup& s) {
   const char* const accumulate = "accumulate-allreduce-grads-in-fp32";
-  if (a.take(accumulate))
-    (sums_in_fp32 ? s.without_use : s.unmodeled).push_back(fmt::format("--{}", accumulate));
-  else if (s.precision == "fp16" && sums_in_fp32)
-    s.assumed.emplace_back(
-        "with --fp16 and without --accumulate-allreduce-grads-in-fp32 Megatron-LM sums gradients in 2 bytes, and the "
-        "stack in 4");
+  const char* const in_bf16 = "grad-reduce-in-bf16";
+  const bool wide = a.take(accumulate), narrow = a.take(in_bf16);
+  const bool in_stack = software_stack(s.software).gradient_bytes >= 4;
+  const int bytes = narrow || (s.precision == "fp16" && !wide) ? 2 : wide ? 4 : 0;
+  if (bytes > 0 && (bytes == 4) != in_stack) s.gradient_bytes = bytes;
+  const char* const option = narrow ? in_bf16 : accumulate;
+  if ((narrow || wide) && s.gradient_bytes > 0)
+    note_match(s, option, "software.gradient_bytes", std::to_string(bytes));
+  else if (narrow || wide)
+    note_match(s, option, "software", s.software);
+  else if (s.gradient_bytes > 0)
+    s.assumed.push_back(fmt::format("with --fp16 and without --{} gradients have {} bytes", accumulate, bytes));
 }
 
 /// Options that Megatron-LM had only for some years say which stack it is.
@@ -195,7 +204,7 @@ std::int64_t replicas_of(const MegatronArguments& a, const TrainingSetup& s, con
   if (options.devices == 0) return s.replicas;
   if (options.devices % group != 0)
     a.refuse_all(fmt::format("{} cannot be divided into groups of {}", pluralize(options.devices, "device"), group),
-                 "--devices: a multiple of the product of pipeline, tensor and context parallelism");
+                 "--devices: a multiple of the product of pipeline, tensor and context parallelism", "devices");
   return options.devices / group;
 }
 
@@ -217,10 +226,9 @@ void check_connections(const MegatronArguments& a, const TrainingSetup& s, const
       a.has("use-megatron-fsdp") || a.has("use-torch-fsdp2") || a.has("overlap-moe-expert-parallel-comm");
   if (!connections || *connections == "1" || excepted || (s.tensor == 1 && s.context == 1)) return;
   if (has_older_devices(options))
-    a.refuse(s.tensor > 1 ? "tensor-model-parallel-size" : "context-parallel-size",
-             refused_by_megatron("when it checks its arguments (AssertionError)") +
+    a.break_rule("connections", s.tensor > 1 ? "tensor-model-parallel-size" : "context-parallel-size",
                  "tensor and context parallelism need CUDA_DEVICE_MAX_CONNECTIONS=1 on GPUs before Blackwell",
-             "export CUDA_DEVICE_MAX_CONNECTIONS=1");
+                 "export CUDA_DEVICE_MAX_CONNECTIONS=1");
 }
 
 }  // namespace
@@ -237,6 +245,7 @@ TrainingSetup read_megatron(const std::string& text, const std::string& file, co
   read_divided_state(arguments, setup);
   read_recomputation(arguments, setup, shape.flash_attention);
   read_precision(arguments, setup);
+  read_gradient_bytes(arguments, setup);
   read_dropout(arguments, setup, shape.flash_attention);
   setup.micro_batch_size = arguments.number(setup, "micro-batch-size", "plan.micro_batch_size");
   setup.global_batch = arguments.number(setup, "global-batch-size", "run.global_batch");

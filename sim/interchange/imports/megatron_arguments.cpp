@@ -217,8 +217,13 @@ void MegatronArguments::refuse(const std::string& name, std::string message, std
   throw InputError({{where(name), "--" + name, std::move(message), std::move(help), "import"}});
 }
 
-void MegatronArguments::refuse_all(std::string message, std::string help) const {
-  throw InputError({{{file_, 0, 0}, {}, std::move(message), std::move(help), "import"}});
+void MegatronArguments::break_rule(const char* rule, const std::string& name, const std::string& message,
+                                   std::string help) const {
+  throw InputError({{where(name), "--" + name, refused_by_megatron(rule) + message, std::move(help), rule}});
+}
+
+void MegatronArguments::refuse_all(std::string message, std::string help, const char* code) const {
+  throw InputError({{{file_, 0, 0}, {}, std::move(message), std::move(help), code}});
 }
 
 bool MegatronArguments::take(const std::string& name) {

@@ -48,7 +48,10 @@ class MegatronArguments {
   /// The place of an option, or of the file for an option that is not given.
   Where where(const std::string& name) const;
   [[noreturn]] void refuse(const std::string& name, std::string message, std::string help) const;
-  [[noreturn]] void refuse_all(std::string message, std::string help) const;
+  /// An option breaks a rule of Megatron-LM.
+  [[noreturn]] void break_rule(const char* rule, const std::string& name, const std::string& message,
+                               std::string help) const;
+  [[noreturn]] void refuse_all(std::string message, std::string help, const char* code = "import") const;
 
  private:
   struct Argument {
@@ -85,14 +88,14 @@ struct MegatronShape {
 MegatronShape read_megatron_model(MegatronArguments&, TrainingSetup&, const SetupOptions&);
 /// Ranks, chunks, layout and schedule.
 void read_megatron_pipeline(MegatronArguments&, TrainingSetup&, const MegatronShape&);
-/// The software stack that overlaps what the options overlap, and buckets of gradients. `replicas` is the number of
+/// What overlaps, as switches of the software stack, and buckets of gradients. `replicas` is the number of
 /// data-parallel replicas.
 void read_megatron_overlap(MegatronArguments&, TrainingSetup&, std::int64_t replicas);
 /// InputError with every rule of Megatron-LM 0.20 that the arguments break, for what it refuses after its parser: when
 /// it checks its arguments, builds the model or runs the first step. `replicas` is 0 where no number of GPUs is known.
 void check_megatron_rules(const MegatronArguments&, const TrainingSetup&, const MegatronShape&, std::int64_t replicas);
 
-/// Why Megatron-LM refuses something: "Megatron-LM 0.20 refuses this at the first step (ValueError): ".
-std::string refused_by_megatron(std::string_view when);
+/// Why Megatron-LM refuses what breaks this rule: "Megatron-LM 0.20 refuses this at the first step (ValueError): ".
+std::string refused_by_megatron(std::string_view rule);
 
 }  // namespace stagecraft

@@ -1,98 +1,80 @@
-// What Megatron-LM runs next to computation, as the software stack that does so. Stacks are whole: where none has just
-// what the options ask for, the nearest one is taken, and a note says what it has that they do not, or lacks.
+// What Megatron-LM runs next to computation, as switches of the software stack megatron-core. Only switches that differ
+// from what it usually has are written.
 
 #include <limits>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/cost/software.hpp"
 #include "sim/interchange/imports/megatron_arguments.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr const char* kTensor = "tp-comm-overlap";
 constexpr const char* kGradients = "overlap-grad-reduce";
-constexpr const char* kWeights = "overlap-param-gather";
-constexpr const char* kExperts = "overlap-moe-expert-parallel-comm";
-constexpr const char* kWeightGradients = "delay-wgrad-compute";
+constexpr const char* kSeparateMessages = "no-overlap-p2p-communication";
+/// The option that turns a feature on. Messages have one that turns them off.
+constexpr std::pair<Overlap, const char*> kOverlapOptions[] = {{Overlap::Tensor, "tp-comm-overlap"},
+                                                               {Overlap::Gradients, kGradients},
+                                                               {Overlap::Weights, "overlap-param-gather"},
+                                                               {Overlap::Experts, "overlap-moe-expert-parallel-comm"},
+                                                               {Overlap::WeightGradients, "delay-wgrad-compute"}};
 
-/// The overlap that takes effect with these degrees.
-struct MegatronOverlap {
-  bool tensor = false, gradients = false, weights = false, experts = false, fsdp = false;
-};
-
-MegatronOverlap effective_overlap(const MegatronArguments& a, const TrainingSetup& s, std::int64_t replicas) {
-  MegatronOverlap o;
-  o.tensor = a.has(kTensor) && s.tensor > 1 && s.sequence_parallel;
-  o.gradients = a.has(kGradients) && (replicas > 1 || s.context > 1);
-  o.weights = o.gradients && a.has(kWeights);
-  o.experts = a.has(kExperts) && s.expert > 1;
-  o.fsdp = s.shard == "gradients" || s.shard == "weights";
-  return o;
+/// The features that these degrees have something to overlap with.
+OverlapSwitches possible_overlap(const TrainingSetup& s, std::int64_t replicas) {
+  const bool has_sums = replicas > 1 || s.context > 1;
+  OverlapSwitches possible{};
+  possible[Overlap::Tensor] = s.tensor > 1 && s.sequence_parallel;
+  possible[Overlap::Gradients] = has_sums;
+  possible[Overlap::Weights] = has_sums && !s.shard.empty() && s.shard != "none";
+  possible[Overlap::Messages] = s.ranks > 1;
+  possible[Overlap::Experts] = possible[Overlap::WeightGradients] = s.expert > 1;
+  return possible;
 }
 
-/// Buckets of gradients say what --overlap-grad-reduce alone does, so that without a tensor group the stack is another
-/// one only for --overlap-param-gather, or where no updated weights are gathered.
-const char* stack_of(const MegatronOverlap& o, const TrainingSetup& s) {
-  if (o.fsdp) return "megatron-fsdp";
-  if (o.experts) return "megatron-bridge-overlap";
-  const bool hides_data = o.gradients && (o.weights || s.shard != "optimizer");
-  return o.tensor || (s.tensor == 1 && hides_data) ? "megatron-bridge" : "megatron-core";
+/// Messages overlap with virtual stages alone.
+bool messages_overlap(const MegatronArguments& a, const TrainingSetup& s) {
+  return s.chunks > 1 && !a.has(kSeparateMessages);
 }
 
-/// Notes the options that the stack stands for, and those without effect.
-void note_options(MegatronArguments& a, TrainingSetup& s, const MegatronOverlap& o, const SoftwareStack& stack) {
-  const bool hides_gather = stack.data_overlap > 0;
-  const std::pair<const char*, bool> kStandsFor[] = {{kTensor, o.tensor},
-                                                     {kGradients, o.gradients && hides_gather},
-                                                     {kWeights, o.weights && hides_gather},
-                                                     {kExperts, o.experts},
-                                                     {kWeightGradients, o.experts}};
-  std::string matched;
-  for (const auto& [option, represented] : kStandsFor)
-    if (represented && a.take(option)) matched += (matched.empty() ? "--" : " --") + std::string(option);
-  if (!matched.empty()) s.matched.push_back(fmt::format("{} -> software: {}", matched, stack.name));
-  const bool has_sums = o.gradients || !(a.has(kGradients) || a.has(kWeights));
-  for (const char* option : {kGradients, kWeights})
-    if (!has_sums && a.take(option)) s.without_use.push_back(fmt::format("--{} with one replica", option));
-  if (o.weights && !hides_gather && a.take(kWeights)) s.unmodeled.push_back(fmt::format("--{}", kWeights));
-}
-
-/// What the stack does and the options do not, and the other way round.
-std::string differences(const MegatronArguments& a, const TrainingSetup& s, const MegatronOverlap& o,
-                        const SoftwareStack& stack, bool has_sums) {
-  std::vector<std::string> list;
-  if (stack.tensor_overlap > 0 && s.tensor > 1 && !o.tensor)
-    list.push_back(fmt::format("it hides {:.0f} % of the collectives of the tensor group, as with --{}",
-                               100 * stack.tensor_overlap, kTensor));
-  if (stack.data_overlap > 0 && has_sums && !o.gradients)
-    list.push_back(
-        fmt::format("it hides {:.0f} % of the sums over replicas, as with --{}", 100 * stack.data_overlap, kGradients));
-  else if (stack.data_overlap > 0 && has_sums && !o.weights && !s.shard.empty() && s.shard != "none")
-    list.push_back(fmt::format("it gathers updated weights next to the forward, as with --{}", kWeights));
-  if (!stack.hides_regather && s.tensor > 1 && s.sequence_parallel)
-    list.emplace_back("it gathers inputs for weight gradients before them, and not next to the input gradient");
-  if (stack.loss_forward_traffic < 24 && !a.has("cross-entropy-loss-fusion"))
-    list.emplace_back("it has the loss in one kernel, as with --cross-entropy-loss-fusion");
-  return join(list, "; ");
+void read_switches(MegatronArguments& a, TrainingSetup& s, const OverlapSwitches& possible) {
+  const OverlapSwitches usual = software_stack(s.software).overlap;
+  const auto set = [&](Overlap feature, bool on) {
+    if (possible[feature] && on != usual[feature]) s.overlap.emplace_back(feature, on);
+  };
+  for (const auto& [feature, option] : kOverlapOptions) {
+    const bool given = a.take(option);
+    set(feature, given);
+    if (!given) continue;
+    if (possible[feature])
+      note_match(s, option, fmt::format("software.overlap.{}", name_of(feature)), "true");
+    else
+      s.without_use.push_back(fmt::format("--{} with nothing that it overlaps", option));
+  }
+  set(Overlap::Messages, messages_overlap(a, s));
+  if (a.take(kSeparateMessages)) {
+    if (s.chunks > 1)
+      note_match(s, kSeparateMessages, "software.overlap.messages", "false");
+    else
+      s.without_use.push_back(fmt::format("--{} without virtual stages", kSeparateMessages));
+  }
 }
 
 /// Megatron-LM sums gradients in buckets only with --overlap-grad-reduce; the size of one counts parameters. What is
 /// summed after each backward stays whole here.
-void read_gradient_buckets(MegatronArguments& a, TrainingSetup& s, const MegatronOverlap& o) {
+void read_gradient_buckets(MegatronArguments& a, TrainingSetup& s, bool in_buckets) {
   constexpr int kMost = std::numeric_limits<int>::max();
   const std::optional<int> parameters = a.find_number("ddp-bucket-size", kMost);
   const std::string size = parameters ? a.written("ddp-bucket-size") : "";
-  if (!o.gradients) {
+  if (!in_buckets) {
     if (parameters) s.without_use.push_back(size);
     return;
   }
   a.take(kGradients);
-  const SoftwareStack& stack = software_stack(s.software);
-  if (o.fsdp || (!parameters && !stack.buckets.cuts())) {
-    if (stack.data_overlap == 0) s.unmodeled.push_back(fmt::format("--{}", kGradients));
+  const SoftwareStack stack = stack_of(s);
+  const bool whole = s.shard == "gradients" || s.shard == "weights";
+  if (whole || (!parameters && !stack.buckets.cuts())) {
+    if (!stack.overlap[Overlap::Gradients]) s.unmodeled.push_back(fmt::format("--{}", kGradients));
     if (parameters) s.unmodeled.push_back(size);
     return;
   }
@@ -106,18 +88,17 @@ void read_gradient_buckets(MegatronArguments& a, TrainingSetup& s, const Megatro
 }  // namespace
 
 void read_megatron_overlap(MegatronArguments& a, TrainingSetup& s, std::int64_t replicas) {
-  const MegatronOverlap o = effective_overlap(a, s, replicas);
-  const bool has_sums = replicas > 1 || s.context > 1;
-  const bool older = s.software != "megatron-core";  // Its stack is what its options of that time say.
-  if (!older) {
-    s.software = stack_of(o, s);
-    const SoftwareStack& stack = software_stack(s.software);
-    note_options(a, s, o, stack);
-    if (a.take("cross-entropy-loss-fusion")) note_match(s, "cross-entropy-loss-fusion", "software", s.software);
-    if (const std::string text = differences(a, s, o, stack, has_sums); !text.empty())
-      s.assumed.push_back(fmt::format("software: {} is the nearest stack: {}", s.software, text));
+  const OverlapSwitches possible = possible_overlap(s, replicas);
+  const bool sums_next_to_backward = a.has(kGradients) && possible[Overlap::Gradients];
+  if (s.software == "megatron-core") {  // Older stacks are what the options of their time say.
+    read_switches(a, s, possible);
+    if (a.take("cross-entropy-loss-fusion"))
+      note_match(s, "cross-entropy-loss-fusion", "software", s.software);
+    else
+      s.assumed.push_back(
+          fmt::format("software: {} has the loss in one kernel, as with --cross-entropy-loss-fusion", s.software));
   }
-  read_gradient_buckets(a, s, o);
+  read_gradient_buckets(a, s, sums_next_to_backward);
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,5 @@
-// What Megatron-LM 0.20 refuses after its parser: megatron/training/arguments.py, core/model_parallel_config.py,
-// core/transformer/transformer_config.py, core/parallel_state.py and core/pipeline_parallel/schedules.py. Rules of how
-// layers are divided are in megatron_pipeline.cpp. The name of a rule is the code of its diagnostic.
+// Which rules of Megatron-LM 0.20 (sim/interchange/rules/megatron.cpp) the arguments break, after its parser. Rules of
+// how layers are divided are in megatron_pipeline.cpp.
 
 #include <algorithm>
 #include <array>
@@ -13,13 +12,6 @@
 
 namespace stagecraft {
 namespace {
-
-constexpr const char* kChecks = "when it checks its arguments (AssertionError)";
-constexpr const char* kConfigures = "when it configures the model (ValueError)";
-constexpr const char* kAsserts = "when it configures the model (AssertionError)";
-constexpr const char* kGroups = "when it makes its process groups (RuntimeError)";
-constexpr const char* kFirstStep = "at the first step (ValueError)";
-constexpr const char* kFirstStepRuntime = "at the first step (RuntimeError)";
 
 class RuleCheck {
  public:
@@ -55,11 +47,10 @@ class RuleCheck {
   }
 
   /// A rule. `option` is where it is broken.
-  void require(bool holds, const char* rule, const char* option, const char* when, std::string message,
-               std::string help) {
+  void require(bool holds, const char* rule, const char* option, const std::string& message, std::string help) {
     if (holds) return;
     const std::string path = a_.has(option) ? fmt::format("--{}", option) : "";
-    problems_.push_back({a_.where(option), path, refused_by_megatron(when) + message, std::move(help), rule});
+    problems_.push_back({a_.where(option), path, refused_by_megatron(rule) + message, std::move(help), rule});
   }
 
   /// The nearest number of samples that `fits` accepts as micro-batches.
@@ -76,24 +67,24 @@ class RuleCheck {
   void check_batch() {
     if (replicas_ == 0 || s_.micro_batch_size == 0 || s_.global_batch == 0) return;
     const std::int64_t each = each_step(), micro_batches = s_.global_batch / each;
-    require(s_.global_batch % each == 0, "batch", "global-batch-size", kChecks,
+    require(s_.global_batch % each == 0, "batch", "global-batch-size",
             fmt::format("{} is no multiple of micro-batch {} x {}", pluralize(s_.global_batch, "sample"),
                         s_.micro_batch_size, pluralize(replicas_, "replica")),
             fmt::format("--global-batch-size {}", (micro_batches + 1) * each));
     if (s_.chunks == 1 || s_.global_batch % each != 0) return;
     const std::int64_t ranks = s_.ranks, group = std::max(s_.chunk_group, 1);
     const char* const option = "microbatch-group-size-per-virtual-pipeline-stage";
-    require(group >= ranks, "group-size", option, kFirstStep,
+    require(group >= ranks, "group-size", option,
             fmt::format("groups of {} on {} with virtual stages", pluralize(group, "micro-batch", "es"),
                         pluralize(ranks, "pipeline rank")),
             fmt::format("--{} {}, or leave it out", option, ranks));
     if (group < ranks) return;
     const auto remainder = [&](std::int64_t m) { return m >= group && (m % group == 0 || m % group >= ranks); };
-    require(micro_batches >= group, "few-micro-batches", "global-batch-size", kFirstStep,
+    require(micro_batches >= group, "few-micro-batches", "global-batch-size",
             fmt::format("{} with virtual stages, which need {} or more on {}",
                         pluralize(micro_batches, "micro-batch", "es"), group, pluralize(ranks, "pipeline rank")),
             batch_that(group, remainder));
-    require(micro_batches < group || remainder(micro_batches), "remainder", "global-batch-size", kFirstStepRuntime,
+    require(micro_batches < group || remainder(micro_batches), "remainder", "global-batch-size",
             fmt::format("{} leave {} in the last group of {}, fewer than the {}",
                         pluralize(micro_batches, "micro-batch", "es"), micro_batches % group, group,
                         pluralize(ranks, "pipeline rank")),
@@ -102,94 +93,91 @@ class RuleCheck {
 
   void check_groups() {
     const int tensor = s_.tensor, context = s_.context;
-    require(shape_.heads % tensor == 0, "heads", "tensor-model-parallel-size", kConfigures,
+    require(shape_.heads % tensor == 0, "heads", "tensor-model-parallel-size",
             fmt::format("tensor {} does not divide {}", tensor, pluralize(shape_.heads, "head")),
             "a divisor of the heads");
     if (a_.has("group-query-attention") && !a_.has("multi-latent-attention")) {
       const int groups = words_.find_number("num-query-groups").value_or(1);
       require(
-          groups % tensor == 0 || tensor % groups == 0, "query-groups", "num-query-groups", kConfigures,
+          groups % tensor == 0 || tensor % groups == 0, "query-groups", "num-query-groups",
           fmt::format("{} is neither a multiple nor a divisor of tensor {}", pluralize(groups, "query group"), tensor),
           "a tensor degree that divides the query groups");
     }
     require(!a_.has("multi-latent-attention") || !a_.has("group-query-attention"), "latent-attention",
-            "group-query-attention", kChecks, "latent attention has no query groups", "leave it out");
+            "group-query-attention", "latent attention has no query groups", "leave it out");
     require(context == 1 || shape_.sequence % (2 * std::int64_t{context}) == 0, "context-sequence",
-            "context-parallel-size", kChecks,
+            "context-parallel-size",
             fmt::format("a sequence of {} cannot be divided into 2 x {} parts", shape_.sequence, context),
             "a sequence that is a multiple of twice the context degree");
     const std::vector<std::string> exchanges = words_.words("cp-comm-type");
     const bool levels = std::find(exchanges.begin(), exchanges.end(), "a2a+p2p") != exchanges.end();
-    require(!levels || a_.has("hierarchical-context-parallel-sizes"), "context-levels", "cp-comm-type", kChecks,
+    require(!levels || a_.has("hierarchical-context-parallel-sizes"), "context-levels", "cp-comm-type",
             "a2a+p2p needs --hierarchical-context-parallel-sizes", "p2p, all_gather or a2a");
   }
 
   void check_overlap() {
     require(!a_.has("tp-comm-overlap") || (s_.sequence_parallel && s_.tensor > 1), "tensor-overlap", "tp-comm-overlap",
-            kChecks,
             s_.tensor == 1 ? "a tensor group of one device has no sequence parallelism, which it needs"
                            : "it needs sequence parallelism",
             s_.tensor == 1 ? "leave it out" : "--sequence-parallel");
     const char* const gather = "overlap-param-gather";
-    require(!a_.has(gather) || a_.has("overlap-grad-reduce"), "gather-overlap", gather, kChecks,
+    require(!a_.has(gather) || a_.has("overlap-grad-reduce"), "gather-overlap", gather,
             "it needs --overlap-grad-reduce", "--overlap-grad-reduce");
     require(!a_.has(gather) || a_.has("use-distributed-optimizer") || has_fsdp_ || word("optimizer") == "dist_muon",
-            "gather-optimizer", gather, kChecks, "it needs the distributed optimizer or FSDP",
-            "--use-distributed-optimizer");
+            "gather-optimizer", gather, "it needs the distributed optimizer or FSDP", "--use-distributed-optimizer");
     const char* const step = "overlap-param-gather-with-optimizer-step";
     require(!a_.has(step) || (a_.has(gather) && a_.has("use-distributed-optimizer") && s_.chunks > 1), "gather-in-step",
-            step, kChecks, "it needs --overlap-param-gather, the distributed optimizer and virtual stages",
-            "leave it out");
+            step, "it needs --overlap-param-gather, the distributed optimizer and virtual stages", "leave it out");
     require(!a_.has("cross-entropy-loss-fusion") || word("cross-entropy-fusion-impl") != "te", "loss",
-            "cross-entropy-fusion-impl", kChecks, "te is not for the fused loss", "--cross-entropy-fusion-impl native");
+            "cross-entropy-fusion-impl", "te is not for the fused loss", "--cross-entropy-fusion-impl native");
   }
 
   void check_experts() {
     if (!has_experts_) {
       require(words_.find_number("expert-model-parallel-size").value_or(1) == 1, "no-experts",
-              "expert-model-parallel-size", kChecks, "the model has no experts", "leave it out");
+              "expert-model-parallel-size", "the model has no experts", "leave it out");
       return;
     }
     const int experts = words_.find_number("num-experts").value_or(1);
     const std::int64_t each = std::int64_t{s_.expert} * s_.expert_tensor;
-    require(experts % s_.expert == 0, "experts", "expert-model-parallel-size", kChecks,
+    require(experts % s_.expert == 0, "experts", "expert-model-parallel-size",
             fmt::format("expert {} does not divide {}", s_.expert, pluralize(experts, "expert")),
             "a divisor of the experts");
-    require(s_.tensor == 1 || s_.sequence_parallel, "experts-sequence", "tensor-model-parallel-size", kFirstStep,
+    require(s_.tensor == 1 || s_.sequence_parallel, "experts-sequence", "tensor-model-parallel-size",
             "experts in a tensor group need sequence parallelism", "--sequence-parallel");
     require(s_.expert_tensor == 1 || a_.has("disable-bias-linear"), "expert-bias", "expert-tensor-parallel-size",
-            kAsserts, "experts with biases are not divided by expert tensor parallelism",
+            "experts with biases are not divided by expert tensor parallelism",
             "--expert-tensor-parallel-size 1, or --disable-bias-linear");
     if (replicas_ > 0) {
       const std::int64_t devices = replicas_ * s_.tensor * s_.context;  // One pipeline rank has these.
-      require(devices % each == 0, "expert-devices", "expert-model-parallel-size", kGroups,
+      require(devices % each == 0, "expert-devices", "expert-model-parallel-size",
               fmt::format("expert tensor {} x expert {} x {} does not divide {}", s_.expert_tensor, s_.expert,
                           pluralize(s_.ranks, "pipeline rank"), pluralize(devices * s_.ranks, "GPU")),
               s_.expert_tensor > 1 ? "--expert-tensor-parallel-size 1, or a smaller expert degree"
                                    : "a smaller expert degree");
       require(s_.order.empty() || s_.ranks == 1 || devices % each != 0 || devices / each == replicas_, "expert-order",
-              "use-tp-pp-dp-mapping", kAsserts,
+              "use-tp-pp-dp-mapping",
               fmt::format("experts have {}, and the rest {}", pluralize(devices / each, "data-parallel replica"),
                           replicas_),
               "leave it out");
     }
-    require(!a_.has("moe-enable-deepep") || dispatcher_ == "flex", "deepep", "moe-enable-deepep", kConfigures,
+    require(!a_.has("moe-enable-deepep") || dispatcher_ == "flex", "deepep", "moe-enable-deepep",
             "DeepEP needs the dispatcher flex",
             "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep");
     const char* const shared = "moe-shared-expert-overlap";
-    require(!a_.has(shared) || dispatcher_ != "allgather", "shared-overlap", shared, kConfigures,
+    require(!a_.has(shared) || dispatcher_ != "allgather", "shared-overlap", shared,
             "it needs the dispatcher alltoall or flex", "--moe-token-dispatcher-type alltoall");
-    require(!a_.has(shared) || !recomputes("shared_experts"), "shared-recomputed", shared, kConfigures,
+    require(!a_.has(shared) || !recomputes("shared_experts"), "shared-recomputed", shared,
             "shared experts are recomputed", "leave one of them out");
   }
 
   void check_expert_overlap() {
     const char* const overlap = "overlap-moe-expert-parallel-comm";
-    require(!a_.has("delay-wgrad-compute") || a_.has(overlap), "weight-gradients", "delay-wgrad-compute", kAsserts,
+    require(!a_.has("delay-wgrad-compute") || a_.has(overlap), "weight-gradients", "delay-wgrad-compute",
             fmt::format("it needs --{}", overlap), fmt::format("--{}, or leave it out", overlap));
     if (!a_.has(overlap)) return;
     const auto rule = [&](bool holds, const char* why, const char* help) {
-      require(holds, "expert-overlap", overlap, kAsserts, why, help);
+      require(holds, "expert-overlap", overlap, why, help);
     };
     rule(s_.expert > 1, "it needs experts on several devices", "--expert-model-parallel-size 2 or more");
     rule(dispatcher_ != "allgather", "it needs the dispatcher alltoall or flex",
@@ -208,60 +196,59 @@ class RuleCheck {
                              active = words_.find_number("moe-router-group-topk");
     const int experts = words_.find_number("num-experts").value_or(1);
     require(!active || (groups && experts % *groups == 0 && *active <= *groups), "router-groups",
-            "moe-router-group-topk", kConfigures, "it needs as many --moe-router-num-groups, which divide the experts",
+            "moe-router-group-topk", "it needs as many --moe-router-num-groups, which divide the experts",
             "leave it out");
     const std::string score = word("moe-router-score-function");
     require(!a_.has("moe-router-enable-expert-bias") || score == "sigmoid" || score == "sqrtsoftplus", "router-bias",
-            "moe-router-enable-expert-bias", kConfigures, "it needs the score function sigmoid or sqrtsoftplus",
+            "moe-router-enable-expert-bias", "it needs the score function sigmoid or sqrtsoftplus",
             "--moe-router-score-function sigmoid");
     require(!has_experts_ || words_.find_number("moe-router-topk").value_or(2) > 1 || score == "sigmoid" ||
                 a_.has("moe-router-pre-softmax"),
-            "router-top", "moe-router-topk", kConfigures, "one expert a token needs --moe-router-pre-softmax",
+            "router-top", "moe-router-topk", "one expert a token needs --moe-router-pre-softmax",
             "--moe-router-pre-softmax");
   }
 
   void check_recomputation() {
     const char* const number = "recompute-num-layers";
     if (granularity_ == "full") {
-      require(a_.has("recompute-method"), "recompute-method", "recompute-granularity", kConfigures,
+      require(a_.has("recompute-method"), "recompute-method", "recompute-granularity",
               "full recomputation needs --recompute-method", "--recompute-method uniform");
-      require(a_.has(number), "recompute-layers", "recompute-granularity", kConfigures,
+      require(a_.has(number), "recompute-layers", "recompute-granularity",
               "full recomputation needs --recompute-num-layers", "--recompute-num-layers 1");
     }
     if (granularity_ != "selective") return;
-    require(!a_.has("recompute-method"), "recompute-method", "recompute-method", kChecks,
-            "selective recomputation takes none", "leave it out");
-    require(!a_.has(number), "recompute-layers", number, kConfigures, "selective recomputation takes none",
+    require(!a_.has("recompute-method"), "selective-method", "recompute-method", "selective recomputation takes none",
             "leave it out");
-    require(!recomputes("moe_act") || a_.has("moe-grouped-gemm"), "recompute-modules", "recompute-modules", kConfigures,
+    require(!a_.has(number), "selective-layers", number, "selective recomputation takes none", "leave it out");
+    require(!recomputes("moe_act") || a_.has("moe-grouped-gemm"), "recompute-modules", "recompute-modules",
             "moe_act needs --moe-grouped-gemm", "--moe-grouped-gemm");
     require(!recomputes("mla_up_proj") || a_.has("multi-latent-attention"), "recompute-modules", "recompute-modules",
-            kConfigures, "mla_up_proj needs latent attention", "leave it out");
+            "mla_up_proj needs latent attention", "leave it out");
     const bool delayed = a_.has("fp8-format") && (!a_.has("fp8-recipe") || word("fp8-recipe") == "delayed");
     require(!delayed || !(recomputes("layernorm") || recomputes("moe_act")), "recompute-fp8", "recompute-modules",
-            kConfigures, "delayed scaling of fp8 excludes layernorm and moe_act", "--fp8-recipe tensorwise");
-    require(!a_.has("cpu-offloading-num-layers"), "offload", "cpu-offloading-num-layers", kConfigures,
+            "delayed scaling of fp8 excludes layernorm and moe_act", "--fp8-recipe tensorwise");
+    require(!a_.has("cpu-offloading-num-layers"), "offload", "cpu-offloading-num-layers",
             "offloaded layers are not recomputed", "leave one of them out");
   }
 
   void check_precision() {
-    require(!a_.has("fp4-format") || !a_.has("fp8-format"), "formats", "fp4-format", kConfigures, "fp4 excludes fp8",
+    require(!a_.has("fp4-format") || !a_.has("fp8-format"), "formats", "fp4-format", "fp4 excludes fp8",
             "leave one of them out");
-    require(!a_.has("cpu-offloading-num-layers") || s_.ranks == 1, "offload", "cpu-offloading-num-layers", kConfigures,
+    require(!a_.has("cpu-offloading-num-layers") || s_.ranks == 1, "offload", "cpu-offloading-num-layers",
             "layers are not offloaded in a pipeline", "--pipeline-model-parallel-size 1");
   }
 
   void check_fsdp() {
     const bool format = word("ckpt-format") == "fsdp_dtensor";
-    require(!has_fsdp_ || format, "fsdp-checkpoints", "use-megatron-fsdp", kChecks,
-            "it needs --ckpt-format fsdp_dtensor", "--ckpt-format fsdp_dtensor");
-    require(has_fsdp_ || !format, "fsdp-checkpoints", "ckpt-format", kChecks, "fsdp_dtensor is for Megatron-FSDP",
+    require(!has_fsdp_ || format, "fsdp-checkpoints", "use-megatron-fsdp", "it needs --ckpt-format fsdp_dtensor",
+            "--ckpt-format fsdp_dtensor");
+    require(has_fsdp_ || !format, "fsdp-checkpoints", "ckpt-format", "fsdp_dtensor is for Megatron-FSDP",
             "--ckpt-format torch_dist");
     if (!has_fsdp_) return;
     require(a_.variable("CUDA_DEVICE_MAX_CONNECTIONS").value_or("") != "1", "fsdp-connections", "use-megatron-fsdp",
-            kChecks, "the script sets CUDA_DEVICE_MAX_CONNECTIONS=1", "unset CUDA_DEVICE_MAX_CONNECTIONS");
+            "the script sets CUDA_DEVICE_MAX_CONNECTIONS=1", "unset CUDA_DEVICE_MAX_CONNECTIONS");
     const std::string optimizer = word("optimizer");
-    require(optimizer.empty() || optimizer == "adam" || optimizer == "sgd", "fsdp-optimizer", "optimizer", kChecks,
+    require(optimizer.empty() || optimizer == "adam" || optimizer == "sgd", "fsdp-optimizer", "optimizer",
             "Megatron-FSDP takes adam or sgd", "--optimizer adam");
   }
 
@@ -269,7 +256,7 @@ class RuleCheck {
     const char* const fsdp = "use-torch-fsdp2";
     if (!a_.has(fsdp)) return;
     const auto rule = [&](bool holds, const char* why, const char* help) {
-      require(holds, "torch-fsdp", fsdp, kChecks, why, help);
+      require(holds, "torch-fsdp", fsdp, why, help);
     };
     rule(s_.ranks == 1, "it excludes pipeline parallelism", "--pipeline-model-parallel-size 1");
     rule(s_.expert == 1, "it excludes expert parallelism", "--expert-model-parallel-size 1");

@@ -1,4 +1,5 @@
-// Job configurations of torchtitan (torchtitan/config/job_config.py, 2025): export torchtitan writes what this reads.
+// Job configurations of torchtitan (torchtitan/config/job_config.py, 2025), which export torchtitan writes, and command
+// lines of releases since 2026-02-23.
 
 #include <algorithm>
 #include <optional>
@@ -7,8 +8,11 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 #include "sim/interchange/imports/toml.hpp"
+#include "sim/interchange/imports/torchtitan_command.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
+#include "sim/interchange/rules/torchtitan.hpp"
 
 namespace stagecraft {
 namespace {
@@ -22,10 +26,15 @@ constexpr std::pair<const char*, const char*> kSchedules[] = {{"1F1B", "1f1b"},
                                                               {"DualPipeV", "dualpipev"}};
 
 /// Flavors of torchtitan's models that the library has.
-constexpr std::pair<const char*, const char*> kFlavors[] = {
-    {"llama3 8B", "llama-3-8b"},        {"llama3 70B", "llama-3-70b"},      {"llama3 405B", "llama-3-405b"},
-    {"qwen3 32B", "qwen3-32b"},         {"qwen3 30B-A3B", "qwen3-30b-a3b"}, {"qwen3 235B-A22B", "qwen3-235b-a22b"},
-    {"deepseek_v3 671B", "deepseek-v3"}};
+struct Flavor {
+  const char *name, *model;
+  int layers, heads, key_value_heads, experts;
+};
+constexpr Flavor kFlavors[] = {
+    {"llama3 8B", "llama-3-8b", 32, 32, 8, 0},           {"llama3 70B", "llama-3-70b", 80, 64, 8, 0},
+    {"llama3 405B", "llama-3-405b", 126, 128, 8, 0},     {"qwen3 32B", "qwen3-32b", 64, 64, 8, 0},
+    {"qwen3 30B-A3B", "qwen3-30b-a3b", 48, 32, 4, 128},  {"qwen3 235B-A22B", "qwen3-235b-a22b", 94, 64, 4, 128},
+    {"deepseek_v3 671B", "deepseek-v3", 61, 128, 0, 256}};
 
 /// Sections about data, logs, checkpoints and learning rates.
 const std::set<std::string> kSectionsWithoutUse{
@@ -35,7 +44,10 @@ const std::set<std::string> kSectionsWithoutUse{
 class TorchtitanReader {
  public:
   TorchtitanReader(const std::string& text, const std::string& file, const SetupOptions& options)
-      : file_(file), options_(options), values_(read_toml(text, file)) {}
+      : file_(file),
+        options_(options),
+        main_(is_torchtitan_command(text)),
+        values_(main_ ? read_torchtitan_command(text, file) : read_toml(text, file)) {}
 
   TrainingSetup read() {
     if (std::none_of(values_.begin(), values_.end(), [](const auto& v) {
@@ -44,7 +56,7 @@ class TorchtitanReader {
       throw InputError({{{file_, 0, 0},
                          {},
                          "there is neither a table 'training' nor 'parallelism'",
-                         "give a job configuration of torchtitan",
+                         "give a job configuration of torchtitan, or --module and --config with their options",
                          "import"}});
     s_.software = "torchtitan";
     read_precision();
@@ -52,6 +64,9 @@ class TorchtitanReader {
     read_degrees();
     read_schedule();
     read_batch();
+    check_rules();
+    if (s_.micro_batch_size == 0)
+      throw InputError({{{file_, 0, 0}, "training", "there is no local_batch_size", "add it to the file", "import"}});
     read_checkpointing();
     sort_others();
     return std::move(s_);
@@ -104,8 +119,8 @@ class TorchtitanReader {
 
   void read_model() {
     const std::string flavor = text("model.name") + " " + text("model.flavor");
-    for (const auto& [theirs, ours] : kFlavors)
-      if (flavor == theirs) s_.model_name = ours, matched("model.flavor", "model", ours);
+    for (const Flavor& f : kFlavors)
+      if (flavor == f.name) flavor_ = &f, s_.model_name = f.model, matched("model.flavor", "model", f.model);
     s_.sequence = number("training.seq_len", 0);
     if (s_.sequence > 0) matched("training.seq_len", "model.sequence", std::to_string(s_.sequence));
   }
@@ -125,11 +140,12 @@ class TorchtitanReader {
       if (const TomlValue* given = take(p + key)) matched(p + key, field, given->value.dump());
     read_exchanges(p);
     const TomlValue* async = take(p + "enable_async_tensor_parallel");
-    if (async != nullptr && async->value == true) {
-      s_.software = "torchtitan-async-tp";
-      matched(p + "enable_async_tensor_parallel", "software", s_.software);
+    run_.async_tensor = async != nullptr && async->value == true;
+    if (run_.async_tensor) {
+      s_.overlap.emplace_back(Overlap::Tensor, true);
+      matched(p + "enable_async_tensor_parallel", "software.overlap.tensor", "true");
       for (const char* key : {"compile.enable", "compile.components"})
-        if (take(key) != nullptr) matched(key, "software", s_.software);
+        if (take(key) != nullptr) matched(key, "software.overlap.tensor", "true");
     }
     const int copies = number(p + "data_parallel_replicate_degree", 1);
     int shards = number(p + "data_parallel_shard_degree", -1, -1);
@@ -138,10 +154,12 @@ class TorchtitanReader {
       shards = std::max(1, static_cast<int>(options_.devices / each));
     } else if (shards < 1) {
       shards = 1;
+      knows_shards_ = false;
       s_.assumed.emplace_back(
           "data_parallel_shard_degree is left to the number of GPUs, which is not known, so it is 1; --devices NUMBER "
           "changes that");
     }
+    run_.replicate = copies, run_.shard = shards;
     replicas_ = std::min<std::int64_t>(std::int64_t{copies} * shards, 1'000'000);
     if (options_.devices == 0) s_.replicas = static_cast<int>(replicas_);
     const std::string reshard = text(p + "fsdp_reshard_after_forward");
@@ -203,18 +221,88 @@ class TorchtitanReader {
     if (!single) s_.chunks = 2;  // torchtitan: two stages on each rank unless layers_per_stage is given.
     if (const std::string parts = "parallelism.module_fqns_per_model_part"; take(parts) != nullptr)
       return read_model_parts(parts);
-    if (take("parallelism.pipeline_parallel_layers_per_stage") != nullptr)
-      s_.unmodeled.emplace_back("pipeline_parallel_layers_per_stage");
+    const std::string each = "parallelism.pipeline_parallel_layers_per_stage";
+    if (const int layers = number(each, 0); layers > 0 && flavor_)
+      read_stage_count(each, layers);
+    else if (layers > 0)
+      s_.unmodeled.push_back(each);
+  }
+
+  /// Stages of this number of layers, where embedding and scores count as a layer each unless an option says less.
+  void read_stage_count(const std::string& key, int layers) {
+    const int units = flavor_->layers + number("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0) +
+                      number("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0);
+    stages_ = (units + layers - 1) / layers;
+    s_.chunks = std::max(1, stages_ / s_.ranks);
+    matched(key, "stages", std::to_string(stages_));
+  }
+
+  /// InputError with every rule that the configuration breaks.
+  void check_rules() {
+    run_.main = main_;
+    run_.devices = knows_shards_ ? options_.devices : 0;
+    run_.ranks = s_.ranks, run_.tensor = s_.tensor, run_.context = s_.context;
+    run_.expert = knows_shards_ ? s_.expert : 1, run_.expert_tensor = s_.expert_tensor;
+    if (!knows_shards_) run_.replicate = 1;
+    const std::string name = text("parallelism.pipeline_parallel_schedule");
+    run_.schedule = name.empty() ? "1F1B" : name;
+    run_.stages = stages_ > 0 ? stages_ : std::int64_t{s_.ranks} * s_.chunks;
+    run_.sequence = s_.sequence;
+    if (flavor_)
+      run_.heads = flavor_->heads, run_.key_value_heads = flavor_->key_value_heads, run_.experts = flavor_->experts;
+    run_.compiles_model = compiles_model();
+    run_.disables_graphs = take("training.disable_cuda_graphs") != nullptr;
+    std::vector<Diagnostic> problems;
+    for (const BrokenRule& broken : broken_torchtitan_rules(run_)) {
+      const std::string key = key_of(broken.rule);
+      const auto given = values_.find(key);
+      problems.push_back({{file_, given == values_.end() ? 0 : given->second.line, given == values_.end() ? 0 : 1},
+                          given == values_.end() ? "" : key,
+                          refused_by(torchtitan_rules(), find_rule(torchtitan_rules(), broken.rule)) + broken.message,
+                          broken.help,
+                          broken.rule});
+    }
+    if (!problems.empty()) throw InputError(std::move(problems));
+  }
+
+  bool compiles_model() const {
+    const auto enabled = values_.find("compile.enable"), parts = values_.find("compile.components");
+    return enabled != values_.end() && enabled->second.value == true &&
+           (parts == values_.end() || parts->second.value.dump().find("\"model\"") != std::string::npos);
+  }
+
+  /// The key to which a rule applies first.
+  static std::string key_of(const std::string& rule) {
+    constexpr std::pair<std::string_view, const char*> kKeys[] = {
+        {"expert-tensor", "parallelism.expert_tensor_parallel_degree"},
+        {"expert-devices", "parallelism.expert_parallel_degree"},
+        {"experts", "parallelism.expert_parallel_degree"},
+        {"replicas-alone", "parallelism.data_parallel_replicate_degree"},
+        {"sequence", "training.seq_len"},
+        {"heads", "parallelism.tensor_parallel_degree"},
+        {"key-value-heads", "parallelism.tensor_parallel_degree"},
+        {"async-tensor", "parallelism.enable_async_tensor_parallel"},
+        {"accumulation", "training.global_batch_size"},
+        {"mesh", "parallelism.data_parallel_shard_degree"},
+        {"stages-of-schedule", "parallelism.pipeline_parallel_schedule"},
+        {"stages-of-ranks", "parallelism.pipeline_parallel_layers_per_stage"},
+        {"compiled-schedule", "parallelism.pipeline_parallel_schedule"},
+        {"graphs", "parallelism.pipeline_parallel_degree"}};
+    for (const auto& [name, key] : kKeys)
+      if (name == rule) return key;
+    return "training.local_batch_size";
   }
 
   void read_batch() {
     const int local = number("training.local_batch_size", 0), global = number("training.global_batch_size", -1, -1);
     const int old_local = number("training.batch_size", 0);
     const int each = local > 0 ? local : old_local;
-    if (each == 0)
-      throw InputError({{{file_, 0, 0}, "training", "there is no local_batch_size", "add it to the file", "import"}});
+    if (each == 0) return;
     s_.micro_batch_size = s_.ranks > 1 ? number("parallelism.pipeline_parallel_microbatch_size", 1) : each;
     const std::int64_t local_samples = std::int64_t{each} * replicas_;
+    run_.local_batch = each, run_.micro_batch = s_.ranks > 1 ? s_.micro_batch_size : 0;
+    run_.micro_batches = s_.ranks > 1 && s_.micro_batch_size > 0 ? each / s_.micro_batch_size : 0;
+    run_.global_batch = knows_shards_ && global > 0 ? global : 0;
     s_.global_batch = global > 0 ? global : static_cast<int>(std::min<std::int64_t>(local_samples, 1'000'000));
     matched("training.local_batch_size", "plan.micro_batch_size", std::to_string(s_.micro_batch_size));
     matched("training.global_batch_size", "run.global_batch", std::to_string(s_.global_batch));
@@ -248,10 +336,15 @@ class TorchtitanReader {
 
   const std::string& file_;
   const SetupOptions& options_;
+  const bool main_;  ///< A command line, since 2026-02-23.
   std::map<std::string, TomlValue> values_;
   std::set<std::string> used_;
   TrainingSetup s_;
+  TorchtitanRun run_;
+  const Flavor* flavor_ = nullptr;
   std::int64_t replicas_ = 1;
+  int stages_ = 0;  ///< Pipeline stages; 0: not given.
+  bool knows_shards_ = true;
 };
 
 }  // namespace

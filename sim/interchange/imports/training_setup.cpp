@@ -141,8 +141,25 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
                      fmt::format("run:\n  schedule: {}\n  global_batch: {}\n", schedule, s.global_batch);
   if (!s.gradient_buckets.empty()) text += fmt::format("  gradient_buckets: {}\n", s.gradient_buckets);
   if (!s.precision.empty()) text += fmt::format("  precision: {}\n", s.precision);
-  if (!s.software.empty()) text += fmt::format("software: {}\n", s.software);
+  if (!s.software.empty()) text += fmt::format("software: {}\n", software_text(s));
   return text;
+}
+
+SoftwareStack stack_of(const TrainingSetup& s) {
+  SoftwareStack stack = software_stack(s.software);
+  for (const auto& [feature, on] : s.overlap) set_overlap(stack, feature, on);
+  if (s.gradient_bytes > 0) set_gradient_bytes(stack, s.gradient_bytes);
+  return stack;
+}
+
+std::string software_text(const TrainingSetup& s) {
+  std::string switches, text = "{base: " + s.software;
+  for (const auto& [feature, on] : s.overlap)
+    switches += fmt::format("{}{}: {}", switches.empty() ? "" : ", ", name_of(feature), on);
+  if (switches.empty() && s.gradient_bytes == 0) return s.software;
+  if (!switches.empty()) text += ", overlap: {" + switches + "}";
+  if (s.gradient_bytes > 0) text += fmt::format(", gradient_bytes: {}", s.gradient_bytes);
+  return text + "}";
 }
 
 std::vector<std::string> notes_of(const TrainingSetup& s) {

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/cost/software.hpp"
+
 namespace stagecraft {
 
 /// What the configuration of a training framework says, in the words of a scenario. An empty text and a zero stand for
@@ -20,8 +22,10 @@ struct TrainingSetup {
   bool sequence_parallel = false, shared_overlap = false;
   std::string context_type, dispatcher, order, shard, recompute, layout, schedule, gradient_buckets, precision,
       software;
-  int micro_batch_size = 0;  ///< Samples of one replica.
-  int global_batch = 0;      ///< Samples.
+  std::vector<std::pair<Overlap, bool>> overlap;  ///< Switches of the stack `software` that differ from the usual ones.
+  int gradient_bytes = 0;                         ///< Bytes of a gradient that replicas sum; 0: as the stack has it.
+  int micro_batch_size = 0;                       ///< Samples of one replica.
+  int global_batch = 0;                           ///< Samples.
 
   std::vector<std::string> matched;      ///< What the scenario has from the file, as "--num-layers 24 -> layers: 24".
   std::vector<std::string> unmodeled;    ///< Options that may change the time or the memory, and are not modeled.
@@ -52,6 +56,11 @@ TrainingSetup read_deepspeed(const std::string& text, const std::string& file, c
 /// The scenario. InputError where the model, the cluster or the batch is not known, or the options name a model or a
 /// cluster that is not there.
 std::string scenario_yaml(const TrainingSetup&, const SetupOptions&, const std::string& file);
+
+/// The stack of a setup with its switches.
+SoftwareStack stack_of(const TrainingSetup&);
+/// "megatron-core", or "{base: megatron-core, overlap: {tensor: true}}".
+std::string software_text(const TrainingSetup&);
 
 /// One line for each kind of note: what matched, what is not modeled, has no use or is unknown, what is assumed.
 std::vector<std::string> notes_of(const TrainingSetup&);

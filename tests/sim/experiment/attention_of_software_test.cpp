@@ -62,16 +62,16 @@ TEST_CASE("without a software stack nothing changes: a GPT keeps its probabiliti
   const std::string configuration = "{config: tests/cli/models/tiny-llama/config.json}";
   const std::string changed = "{base: " + configuration + ", override: {layers: 4}}";
   CHECK(is_fused(experiment("none", configuration)));
-  CHECK(is_fused(experiment("megatron-core", changed)));
+  CHECK(is_fused(experiment("megatron-no-overlap", changed)));
   CHECK_FALSE(is_fused(experiment("megatron-2022", changed)));
   CHECK(is_fused(
       experiment("megatron-2022", "{config: tests/cli/models/tiny-llama/config.json, flash_attention: true}")));
 }
 
 TEST_CASE("the resolved scenario says it, and reads back as the same scenario") {
-  const Experiment e = experiment("megatron-core", kModel + "}");
+  const Experiment e = experiment("megatron-no-overlap", kModel + "}");
   CHECK(e.source->at("model").at("flash_attention").text == "true");
-  CHECK(e.scenario_hash == experiment("megatron-core", kModel + ", flash_attention: true}").scenario_hash);
+  CHECK(e.scenario_hash == experiment("megatron-no-overlap", kModel + ", flash_attention: true}").scenario_hash);
 }
 
 }  // namespace stagecraft::attention_of_software_test

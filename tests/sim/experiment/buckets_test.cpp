@@ -111,8 +111,8 @@ TEST_CASE("each software stack has its rule for buckets") {
     return compiled(text);
   };
   const double whole = 2 * 3e7 * 4, megatron = 40e6 * 4, torch = 25.0 * (1 << 20);
-  CHECK(sums(with("megatron-core"), StageId{0}) == std::vector<double>{megatron, whole - megatron});
-  CHECK(sums(with("megatron-core"), StageId{1}) == std::vector<double>{whole});
+  CHECK(sums(with("megatron-no-overlap"), StageId{0}) == std::vector<double>{megatron, whole - megatron});
+  CHECK(sums(with("megatron-no-overlap"), StageId{1}) == std::vector<double>{whole});
   const std::vector<double> parts = sums(with("plain"), StageId{1});
   CHECK(parts.size() == 10);  // 240 MB in parts of 26.2 MB.
   CHECK(parts.front() == torch);

@@ -31,7 +31,7 @@ cluster:
     pcie: {{bandwidth: 4000 GB/s, latency: 0 us}}
 {}plan: {{planner: balanced, {}}}
 run: {{{}}}
-software: megatron-core
+software: megatron-no-overlap
 )",
                      nics, more, plan, run);
 }

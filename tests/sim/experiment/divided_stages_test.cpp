@@ -16,9 +16,9 @@ namespace {
 
 Experiment scenario(const std::string& plan, const std::string& model = "llama-3-8b") {
   const std::string file = "build/divided_stages_test.yaml";
-  test::write_file(file, "schema: scenario/2\nmodel: " + model +
-                             "\ncluster: superpod-h100-256\nplan: {planner: balanced, " + plan +
-                             "}\nrun: {schedule: 1f1b, micro_batches: 16, iterations: 3}\nsoftware: megatron-core\n");
+  test::write_file(
+      file, "schema: scenario/2\nmodel: " + model + "\ncluster: superpod-h100-256\nplan: {planner: balanced, " + plan +
+                "}\nrun: {schedule: 1f1b, micro_batches: 16, iterations: 3}\nsoftware: megatron-no-overlap\n");
   return load_experiment(file, {});
 }
 
@@ -28,7 +28,7 @@ Experiment explicit_stages(const std::string& stages, const std::string& more = 
   test::write_file(
       file, "schema: scenario/2\nmodel: llama-3-8b\ncluster: superpod-h100-256\nplan: {planner: explicit, " + more +
                 "stages: [" + stages +
-                "]}\nrun: {schedule: 1f1b, micro_batches: 8, iterations: 2}\nsoftware: megatron-core\n");
+                "]}\nrun: {schedule: 1f1b, micro_batches: 8, iterations: 2}\nsoftware: megatron-no-overlap\n");
   return load_experiment(file, {});
 }
 
@@ -58,13 +58,13 @@ TEST_CASE(
     const Accelerator& device = rules.accelerators[DeviceTypeId{0}];
     const GroupShape inner{within, std::min(within, 4)}, outer{16 / within, std::max(1, 4 / within)};
     const auto time = [&](CollectiveKind kind, const GroupShape& group, double bytes) {
-      return (1 - rules.software.data_overlap) *
+      return (1 - rules.software.hides(Overlap::Gradients)) *
              collective_time(kind, group, Bytes{bytes}, device.collectives, rules.node.card).value;
     };
     const StageShape shape = shape_of(e);
     const double parameters = 1e9, gradient = rules.software.gradient_bytes * parameters;
     const Seconds sum = cost_of(sum_of_gradients({.dense = parameters}, shape, rules, DeviceTypeId{0}));
-    CHECK((1 - rules.software.data_overlap) * sum.value ==
+    CHECK((1 - rules.software.hides(Overlap::Gradients)) * sum.value ==
           doctest::Approx(time(CollectiveKind::ReduceScatter, inner, gradient) +
                           time(CollectiveKind::AllReduce, outer, gradient / within)));
     CHECK(exposed_of(gather_of_weights({.dense = parameters}, shape, rules, DeviceTypeId{0})).value ==

@@ -36,7 +36,7 @@ cluster:
     pcie: {{bandwidth: 400 GB/s, latency: 0 us}}
 plan: {{planner: {}, {}}}
 run: {{{}}}
-software: megatron-core
+software: megatron-no-overlap
 )",
                      model, nodes, gpus, nics, planner, plan, run);
 }
@@ -311,7 +311,7 @@ TEST_CASE("collectives of stages with groups of their own take their cost as mes
 TEST_CASE("gathers of weights that a stack starts ahead run next to the computation") {
   std::string scenario =
       text("stages: 1, replicas: 16, shard: weights", fmt::format("{}, collectives: flows", kRun), "each", kDense);
-  scenario.replace(scenario.find("megatron-core"), 13, "torchtitan");
+  scenario.replace(scenario.find("megatron-no-overlap"), 19, "torchtitan");
   const CompiledExperiment c = compiled(scenario);
   const StageCollectives& s = *c.costs.at(StageId{0}, 0).collectives;
   const auto wire = [](const Collectives& list) {

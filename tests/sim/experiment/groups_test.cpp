@@ -49,7 +49,7 @@ TEST_CASE("a group simulated by its collectives takes what a closed form said") 
     const Experiment e =
         scenario(fmt::format("stages: 1, replicas: {}, group: {{tensor: {}, sequence: true, context: {}}}", c.replicas,
                              c.tensor, c.context),
-                 "software: megatron-core\n");
+                 "software: megatron-no-overlap\n");
     CHECK(outcome(e).report.period.value == doctest::Approx(c.seconds).epsilon(0.01));
   }
 }
@@ -71,7 +71,7 @@ TEST_CASE("simulators agree on groups whose collectives have their cost") {
 
 TEST_CASE("replicas, stages and groups divide the memory of a device as a closed form did") {
   const Experiment e = scenario("stages: 4, replicas: 2, group: {tensor: 4, sequence: true}, shard: optimizer",
-                                "software: megatron-core\n");
+                                "software: megatron-no-overlap\n");
   Bytes fullest;
   for (const DeviceReport& d : outcome(e).report.devices) fullest = std::max(fullest, d.memory.total);
   CHECK(fullest.value == doctest::Approx(1.60547e10).epsilon(0.02));  // From the last commit that had the closed form.
@@ -153,7 +153,7 @@ TEST_CASE("samples count by replica in the second version of scenarios, and by s
 TEST_CASE("an order that takes a tensor group out of its node takes longer by its collectives alone") {
   const auto planned = [](const std::string& order) {
     return scenario("stages: 2, replicas: 8, group: {tensor: 8, sequence: true, order: " + order + "}",
-                    "software: megatron-core\n");
+                    "software: megatron-no-overlap\n");
   };
   const Experiment inside = planned("tp-cp-ep-dp-pp"), across = planned("dp-cp-ep-tp-pp");
   // Nodes have eight devices: the tensor group is one of them, or has one device in each of eight.
@@ -169,7 +169,7 @@ TEST_CASE("an order that takes a tensor group out of its node takes longer by it
   Seconds expected;
   for (const CollectiveKind kind : {CollectiveKind::AllGather, CollectiveKind::ReduceScatter})
     expected += 2 * collective_time(kind, group, input, device.collectives, across.rules->node.card);
-  expected = (1 - across.rules->software.tensor_overlap) * expected;
+  expected = (1 - across.rules->software.hides(Overlap::Tensor)) * expected;
   CHECK(across.costs->passes(LayerId{2}, shape, DeviceTypeId{0}, whole_samples(1)).forward.time.tensor.value ==
         doctest::Approx(expected.value));
 

@@ -19,7 +19,7 @@ constexpr const char* kExperts = "{base: qwen3-30b-a3b, override: {layers: 4}}";
 
 /// Three sites, of which the third is behind a slow link. What is known by shape is the link between the first two.
 Experiment three_sites(const std::string& plan, const std::string& wan, const std::string& model = "gpt-1.3b",
-                       const std::string& run = "", const char* software = "megatron-core") {
+                       const std::string& run = "", const char* software = "megatron-no-overlap") {
   const std::string file =
       (std::filesystem::temp_directory_path() / fmt::format("slow-links-{}.yaml", getpid())).string();
   test::write_file(file, fmt::format(R"(schema: scenario/2

@@ -53,7 +53,7 @@ TEST_CASE("ideal and fluid agree on random groups, orders and divided states who
     test::write_file(file,
                      "schema: scenario/2\nmodel: {base: llama-3-8b, override: {layers: 8, sequence: 2048}}\n"
                      "cluster: {base: superpod-h100-256, override: {type: {preset: h100-sxm, memory: 800 GiB}}}\n"
-                     "software: megatron-core\n" +
+                     "software: megatron-no-overlap\n" +
                          plan);
     const CompiledExperiment c = compile(load_experiment(file, {}));
     const double ideal = run(c, "ideal").report.length.value;

@@ -86,7 +86,7 @@ TEST_CASE("options change a scenario of the first version before it becomes one 
   const config::Value tree = load_scenario(file, {"plan.replicas=4"}).tree;
   CHECK(tree.at("plan").at("micro_batch_size").text == "2");
   CHECK(load_experiment(file, {"plan.replicas=4"}).plan.micro_batch_size == 8);
-  CHECK(load_scenario(file, {"software=plain"}).tree.at("software").text == "plain");
+  CHECK(load_scenario(file, {"software=plain"}).tree.at("software").at("base").text == "plain");
   REQUIRE(older_form_notes(tree).size() == 1);
   CHECK(older_form_notes(tree).front().find("scenario/2") != std::string::npos);
 }

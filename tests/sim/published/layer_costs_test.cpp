@@ -40,12 +40,13 @@ constexpr Case kCases[] = {
      "micro_batches: 128, recompute: full",
      26.540122, 76.546475},
     {"b200",
-     "software: megatron-core, format: bf16, card: 50 GB/s, sequence: 4096, layers: 12, hidden: 8192, heads: 64, "
+     "software: megatron-no-overlap, format: bf16, card: 50 GB/s, sequence: 4096, layers: 12, hidden: 8192, heads: 64, "
      "key_value_heads: 8, width: 28672, gated: true, tied: false, vocabulary: 128256, tensor: 4, sequence_parallel: "
      "true, replicas: 2, shard: optimizer, micro_batch: 1, micro_batches: 32",
      2.570948, 4.806695},
     {"b200",
-     "software: megatron-core, format: bf16, card: 50 GB/s, sequence: 32768, layers: 12, hidden: 8192, heads: 64, "
+     "software: megatron-no-overlap, format: bf16, card: 50 GB/s, sequence: 32768, layers: 12, hidden: 8192, heads: "
+     "64, "
      "key_value_heads: 8, width: 28672, gated: true, tied: false, vocabulary: 128256, tensor: 2, context: 4, "
      "sequence_parallel: true, micro_batch: 1, micro_batches: 4",
      9.756455, 21.795376},

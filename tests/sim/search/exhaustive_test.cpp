@@ -246,7 +246,7 @@ TEST_CASE("the search is as good as every division into groups, on 50 random mod
     CAPTURE(trial);
     const bool alone = trial % 2 == 1;
     const int devices = 1 << rng.integer(1, most_doublings), samples = devices * rng.integer(1, 2);
-    const Strings base = random_groups(rng, alone ? "plain" : "megatron-core", devices, samples);
+    const Strings base = random_groups(rng, alone ? "plain" : "megatron-no-overlap", devices, samples);
     ran += compare("scenarios/examples/search-groups.yaml", base, {"1f1b", "interleaved"},
                    divisions(devices, samples, alone));
   }
@@ -275,7 +275,7 @@ TEST_CASE("the search for the lowest cost or energy with groups is as good as ev
   for (int trial = 0; trial < count; ++trial) {
     CAPTURE(trial);
     const int devices = test::all_trials() ? 4 : 2, samples = devices * rng.integer(1, 2);
-    Strings base = random_groups(rng, "megatron-core", devices, samples);
+    Strings base = random_groups(rng, "megatron-no-overlap", devices, samples);
     base.push_back("report={price: " + number(kFastPrice) + "}");
     std::vector<Strings> settings;
     for (int part = 1; part <= devices; part *= 2) {

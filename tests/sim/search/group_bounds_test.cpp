@@ -130,8 +130,8 @@ void add_run(Rng& rng, Strings& settings) {
 /// Two directions need two ranks, and pairs twice as many micro-batches as there are stages.
 Strings random_settings(Rng& rng, const Order& order) {
   const std::string schedule = order.schedule;
-  const Strings stacks = {"deepseek-v3",   "deepseek-v3", "megatron-bridge", "megatron-bridge",
-                          "megatron-core", "plain",       "torchtitan",      "megatron-bridge-overlap"};
+  const Strings stacks = {"deepseek-v3",         "deepseek-v3", "megatron-bridge", "megatron-bridge",
+                          "megatron-no-overlap", "plain",       "torchtitan",      "megatron-bridge-overlap"};
   const int pairs = schedule.starts_with("dualpipe") || schedule == "chimera" ? 2 : 1;
   const int devices = one_of(rng, std::initializer_list<int>{4, 8, 8, 16}),
             ranks = pairs * power_of_two(rng, 4 / pairs);

@@ -17,7 +17,7 @@ namespace {
 std::vector<std::string> sites(const std::string& second_type, const std::string& wan, int count = 2) {
   std::string list = "{name: a, devices: 2, type: a100-80}";
   if (count == 2) list += ", {name: b, devices: 2, type: " + second_type + "}";
-  return {"software=megatron-core", "model=gpt2-small",
+  return {"software=megatron-no-overlap", "model=gpt2-small",
           "cluster={generator: wan, sites: [" + list + "], links: {lan: {bandwidth: 25 GB/s, latency: 5 us}, wan: " +
               "{bandwidth: " + wan + ", latency: 1 ms}}}",
           "plan={planner: balanced, stages: 1, micro_batch_size: 8}", "run.micro_batches=2"};

@@ -43,7 +43,7 @@ Strings random_groups(Rng& rng, int chunks) {
           "plan={planner: balanced, stages: " + number(ranks * chunks) + ", replicas: " + number(replicas) +
               ", micro_batch_size: " + number(size) + ", group: {tensor: " + number(tensor) +
               ", sequence: " + (tensor > 1 ? "true" : "false") + "}, shard: " + shard + "}",
-          "software=" + (rng.integer(0, 1) == 0 ? std::string("megatron-core") : software[rng.integer(0, 1)]),
+          "software=" + (rng.integer(0, 1) == 0 ? std::string("megatron-no-overlap") : software[rng.integer(0, 1)]),
           "run.global_batch=" + number(size * replicas * rng.integer(1, 8)),
           std::string("run.collectives=") + (rng.integer(0, 2) == 0 ? "flows" : "cost")};
 }

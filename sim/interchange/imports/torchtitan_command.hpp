@@ -1,0 +1,17 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "sim/interchange/imports/toml.hpp"
+
+namespace stagecraft {
+
+/// Whether a text is the command line of a release of torchtitan that is configured in Python, since 2026-02-23:
+/// "--module llama3 --config llama3_70b --parallelism.tensor_parallel_degree 8".
+bool is_torchtitan_command(const std::string& text);
+
+/// Its options by the keys that torchtitan 0.2.2 has for them. InputError for keys that those releases do not have.
+std::map<std::string, TomlValue> read_torchtitan_command(const std::string& text, const std::string& file);
+
+}  // namespace stagecraft

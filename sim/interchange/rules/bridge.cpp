@@ -1,0 +1,71 @@
+// What Megatron-Bridge 0.7 demands beyond Megatron-LM (067f987, 2026-08-22): ConfigContainer.validate of
+// training/config.py and training/comm_overlap.py, restated. What a recipe sets itself is not known here.
+
+#include "sim/interchange/rules/bridge.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kValidates = "when it validates its configuration";
+
+constexpr FrameworkRule kBridgeRules[] = {
+    {"packing", "packing in a batch: micro-batch > 1; offline packing: micro-batch = 1", "ValueError", kValidates},
+    {"tensor-overlap", "overlap of tensor collectives: T > 1 and sequence parallelism, else it is off", "warning",
+     "when it sets up overlap"},
+    {"deepep-devices", "GB200 and GB300 have HybridEP, others DeepEP", "ValueError", kValidates},
+};
+
+/// "key=value" words, with values in small letters.
+std::map<std::string, std::string> overrides_of(const std::string& text) {
+  std::map<std::string, std::string> overrides;
+  std::string flat = text;
+  std::replace(flat.begin(), flat.end(), '\n', ' ');
+  for (const std::string& word : split(flat, ' '))
+    if (const std::size_t at = word.find('='); at != std::string::npos) {
+      std::string value = word.substr(at + 1);
+      std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::tolower(c); });
+      overrides[word.substr(0, at)] = value;
+    }
+  return overrides;
+}
+
+}  // namespace
+
+const FrameworkRules& bridge_rules() {
+  static constexpr FrameworkRules rules{"bridge", "Megatron-Bridge 0.7", kBridgeRules};
+  return rules;
+}
+
+std::vector<BrokenRule> broken_bridge_rules(const std::string& text) {
+  const std::map<std::string, std::string> overrides = overrides_of(text);
+  const auto value = [&](const char* key) {
+    const auto entry = overrides.find(key);
+    return entry == overrides.end() ? std::string() : entry->second;
+  };
+  std::vector<BrokenRule> broken;
+  const auto require = [&](bool holds, const char* rule, const char* message, const char* help) {
+    if (!holds) broken.push_back({rule, "", message, help});
+  };
+  const std::string batch = value("train.micro_batch_size"), tensor = value("model.tensor_model_parallel_size");
+  require(value("dataset.enable_in_batch_packing") != "true" || batch != "1", "packing",
+          "a batch of one sample has nothing to pack", "train.micro_batch_size=2");
+  require(value("dataset.enable_offline_packing") != "true" || batch.empty() || batch == "1", "packing",
+          "samples are packed already", "train.micro_batch_size=1");
+  require(
+      value("comm_overlap.tp_comm_overlap") != "true" || (tensor != "1" && value("model.sequence_parallel") != "false"),
+      "tensor-overlap", "it is switched off", "leave it out");
+  const bool has_hybrid = text.find("gb200") != std::string::npos || text.find("gb300") != std::string::npos;
+  require(!has_hybrid || value("model.moe_flex_dispatcher_backend") != "deepep", "deepep-devices",
+          "these devices have no DeepEP", "model.moe_flex_dispatcher_backend=hybridep");
+  return broken;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,49 @@
+// What DeepSpeed 0.19.6 demands (edaa722, 2026-08-22): runtime/config.py, runtime/pipe/engine.py and module.py,
+// restated.
+
+#include "sim/interchange/rules/deepspeed.hpp"
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr FrameworkRule kDeepspeedRules[] = {
+    {"batch", "batch = micro-batch x accumulation x replicas", "AssertionError", "when it reads its configuration"},
+    {"formats", "fp16 or bf16", "AssertionError", "when it reads its configuration"},
+    {"stages", "W mod stages = 0", "RuntimeError", "when it makes the pipeline"},
+    {"pipeline-zero", "a pipeline: ZeRO 0 or 1", "AssertionError", "when it makes the pipeline"},
+    {"pipeline-overlap", "a pipeline: overlap_comm is off", "warning", "when it makes the pipeline"},
+};
+
+}  // namespace
+
+const FrameworkRules& deepspeed_rules() {
+  static constexpr FrameworkRules rules{"deepspeed", "DeepSpeed 0.19.6", kDeepspeedRules};
+  return rules;
+}
+
+std::vector<BrokenRule> broken_deepspeed_rules(const DeepspeedRun& r) {
+  std::vector<BrokenRule> broken;
+  const auto require = [&](bool holds, const char* rule, const char* place, std::string message, std::string help) {
+    if (!holds) broken.push_back({rule, place, std::move(message), std::move(help)});
+  };
+  const std::int64_t product = r.micro_batch * r.accumulation * r.replicas;
+  require(product == 0 || r.batch == 0 || r.batch == product, "batch", "batch",
+          fmt::format("{} are not micro-batch {} x accumulation {} x {}", pluralize(r.batch, "sample"), r.micro_batch,
+                      r.accumulation, pluralize(r.replicas, "replica")),
+          fmt::format("train_batch_size: {}", product));
+  require(!r.fp16 || !r.bf16, "formats", "precision", "both number formats are enabled", "disable one of them");
+  require(r.devices % r.stages == 0, "stages", "stages",
+          fmt::format("{} do not divide {}", pluralize(r.stages, "stage"), pluralize(r.devices, "GPU")),
+          "a divisor of the GPUs");
+  require(r.stages == 1 || r.zero <= 1, "pipeline-zero", "shard",
+          fmt::format("DeepSpeed's pipeline takes no ZeRO-{}", r.zero), "shard: optimizer, or one stage");
+  require(r.stages == 1 || !r.overlaps_sums, "pipeline-overlap", "shard", "a pipeline switches overlap_comm off",
+          "leave it out");
+  return broken;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,26 @@
+#include "sim/interchange/rules/framework_rule.hpp"
+
+#include <fmt/core.h>
+
+#include "sim/core/diagnostic.hpp"
+
+namespace stagecraft {
+
+std::span<const FrameworkRules* const> all_framework_rules() {
+  static const FrameworkRules* const all[] = {&megatron_rules(), &torchtitan_rules(), &deepspeed_rules(),
+                                              &bridge_rules()};
+  return all;
+}
+
+const FrameworkRule& find_rule(const FrameworkRules& framework, std::string_view name) {
+  for (const FrameworkRule& rule : framework.rules)
+    if (rule.name == name) return rule;
+  throw InternalError(fmt::format("{} has no rule '{}'", framework.title, name));
+}
+
+std::string refused_by(const FrameworkRules& framework, const FrameworkRule& rule) {
+  return fmt::format("{} {} this {} ({}): ", framework.title, rule.only_warns() ? "warns of" : "refuses", rule.when,
+                     rule.kind);
+}
+
+}  // namespace stagecraft
