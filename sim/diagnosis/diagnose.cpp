@@ -72,16 +72,18 @@ bool keeps_plan(const Suggestion& s) {
   });
 }
 
-/// Drops suggestions that the framework of the software stack refuses. Where planning again would search, those that
-/// may be refused.
+/// Drops suggestions that the framework of the software stack refuses, and gives the others its flags. Where planning
+/// again would search, those that may be refused.
 void keep_accepted(std::vector<Finding>& findings, const CompiledExperiment& c, const ScenarioReader& read,
                    bool may_plan) {
   const FrameworkCheck framework(c);
   if (!framework.has_exporter()) return;
-  const auto is_refused = [&](const Suggestion& s) {
+  const auto is_refused = [&](Suggestion& s) {
     if (!may_plan) return !keeps_plan(s);
     try {
-      return !framework.accepts(read(s.sets));
+      const std::optional<std::string> flags = framework.flags_for(read(s.sets));
+      s.flags = flags.value_or("");
+      return !flags;
     } catch (const InputError&) {  // ChangedRuns says why it cannot run.
       return false;
     }

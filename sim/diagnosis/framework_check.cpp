@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "sim/interchange/framework_changes.hpp"
 #include "sim/interchange/frameworks.hpp"
 
 namespace stagecraft {
@@ -44,6 +45,14 @@ std::set<std::string> refusals_of(const PlannedExperiment& planned, std::string_
   return refusals;
 }
 
+/// What the first exporter of the stack writes; empty where it refuses the plan.
+std::string text_of(const PlannedExperiment& planned) try {
+  const std::vector<Exporter> exporters = exporters_of(planned.experiment.software().name);
+  return exporters.empty() ? "" : exporters.front()(planned).text;
+} catch (const InputError&) {
+  return {};
+}
+
 std::optional<PlannedExperiment> plan_of(const Experiment& e) try {
   return plan_experiment(e);
 } catch (const InputError&) {
@@ -57,13 +66,13 @@ std::optional<PlannedExperiment> plan_of(const Experiment& e) try {
 FrameworkCheck::FrameworkCheck(const Experiment& unchanged)
     : has_exporter_(!exporters_of(unchanged.software().name).empty()), stack_(unchanged.software().name) {
   if (!has_exporter_) return;
-  if (const auto planned = plan_of(unchanged)) refusals_ = refusals_of(*planned, stack_);
+  if (const auto planned = plan_of(unchanged)) refusals_ = refusals_of(*planned, stack_), text_ = text_of(*planned);
 }
 
 FrameworkCheck::FrameworkCheck(const PlannedExperiment& unchanged)
     : has_exporter_(!exporters_of(unchanged.experiment.software().name).empty()),
       stack_(unchanged.experiment.software().name) {
-  if (has_exporter_) refusals_ = refusals_of(unchanged, stack_);
+  if (has_exporter_) refusals_ = refusals_of(unchanged, stack_), text_ = text_of(unchanged);
 }
 
 bool FrameworkCheck::accepts(const PlannedExperiment& changed) const {
@@ -77,6 +86,14 @@ bool FrameworkCheck::accepts(const Experiment& changed) const {
   if (!has_exporter_) return true;
   const auto planned = plan_of(changed);
   return !planned || accepts(*planned);
+}
+
+std::optional<std::string> FrameworkCheck::flags_for(const Experiment& changed) const {
+  const auto planned = plan_of(changed);
+  if (!has_exporter_ || !planned) return "";
+  if (!accepts(*planned)) return {};
+  const std::string text = text_.empty() ? "" : text_of(*planned);
+  return text.empty() ? "" : framework_changes(text_, text);
 }
 
 }  // namespace stagecraft

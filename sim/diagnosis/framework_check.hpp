@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -20,11 +21,15 @@ class FrameworkCheck {
   bool accepts(const PlannedExperiment& changed) const;
   /// accepts() of the plan of an experiment. An experiment without a plan is accepted: compiling it says why.
   bool accepts(const Experiment& changed) const;
+  /// The options that turn the unchanged plan into this one, in the words of the framework. Nothing where it refuses
+  /// the change; empty where it has no words for it.
+  std::optional<std::string> flags_for(const Experiment& changed) const;
 
  private:
   bool has_exporter_;
   std::string_view stack_;
   std::set<std::string> refusals_;  ///< What the exporters say about the unchanged plan.
+  std::string text_;                ///< The configuration of the unchanged plan, of the first exporter.
 };
 
 }  // namespace stagecraft

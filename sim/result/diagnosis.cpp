@@ -32,7 +32,8 @@ bool keeps_batch(const Suggestion& s, const Diagnosis& d) { return !s.run || s.r
 std::string suggestion_text(const Suggestion& s, const Diagnosis& d, const std::string& before = {}) {
   const std::string text = fmt::format("{}{}: {}{}", keeps_batch(s, d) ? "" : "with another batch: ", s.change,
                                        before.empty() ? "" : before + " and ", options_text(s));
-  return text + "\n    " + (s.run ? saving_text(*s.run, d.measured) : "not simulated");
+  const std::string flags = s.flags.empty() ? "" : s.flags + (s.run ? " " : ": ");
+  return text + "\n    " + flags + (s.run ? saving_text(*s.run, d.measured) : "not simulated");
 }
 
 }  // namespace
@@ -141,6 +142,7 @@ namespace {
 
 Json suggestion_json(const Suggestion& s) {
   Json json = JsonObject{{"change", s.change}, {"sets", s.sets}};
+  if (!s.flags.empty()) json["flags"] = s.flags;
   if (s.run) {
     json["period_s"] = s.run->period.value;
     json["samples"] = s.run->samples;
@@ -169,6 +171,7 @@ config::Field diagnosis_field() {
       .title = "A change of the scenario that may help.",
       .fields = {
           text("change").doc("The change in words."), list("sets", text("set")).doc("path=value of each option --set."),
+          text("flags").optional().doc("The change as options of the training framework; absent: it has none for it."),
           real("period_s", 0, kInfinity).optional().doc("Simulated period with the change; absent: not simulated."),
           integer("samples", 1, kInfinity).optional().doc("Samples of an iteration with the change."),
           real("saved", -kInfinity, 1)

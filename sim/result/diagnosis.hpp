@@ -22,6 +22,7 @@ struct Suggestion {
   std::vector<std::string> sets;       ///< "path=value" of each `--set`.
   std::string change;                  ///< "twice as many micro-batches, so a batch of 64 samples".
   std::optional<ChangedRun> run = {};  ///< Nothing until it is simulated.
+  std::string flags = {};  ///< The change as options of the framework that the software stack is of; may be empty.
 };
 
 /// A suggestion that was tried and cannot run.
