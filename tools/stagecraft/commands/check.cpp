@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "tools/stagecraft/check_framework.hpp"
 #include "tools/stagecraft/check_input.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/problem_formats.hpp"
@@ -24,7 +25,11 @@ int execute_check(const Arguments& a) {
   std::string good;
   for (const std::string& file : a.list("FILE")) {
     try {
-      const CheckedInput checked = check_input(file, a.list("set"));
+      const CheckedInput checked =
+          a.has("framework")
+              ? check_by_framework(a.text("framework"), file, a.list("set"),
+                                   a.has("devices") ? a.count("devices", 1, 1 << 20) : 0, a.text("cluster"))
+              : check_input(file, a.list("set"));
       for (const std::string& note : checked.notes) print_error("note: {}\n", note);
       warn(checked.warnings);
       good += fmt::format("{}: ok, {}\n", file, checked.summary);
@@ -49,6 +54,11 @@ extern const Command check{
     .example = "stagecraft check scenarios/examples/*.yaml",
     .arguments = {{"FILE", Argument::Kind::List, "Files", {}, true},
                   {"-s,--set", Argument::Kind::List, "path=value, applied to each scenario"},
+                  {"--framework", Argument::Kind::Text,
+                   "Judge scenarios, or a script, TOML or JSON of it, by the rules of megatron, torchtitan, deepspeed "
+                   "or bridge"},
+                  {"--devices", Argument::Kind::Count, "GPUs of a script, TOML or JSON"},
+                  {"--cluster", Argument::Kind::Text, "Cluster of a script, TOML or JSON"},
                   {"--format", Argument::Kind::Text, "text, json, github (annotations of a GitHub action) or sarif",
                    "text"}},
     .run = execute_check,

@@ -1,0 +1,83 @@
+#include "tools/stagecraft/check_framework.hpp"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
+#include "sim/interchange/frameworks.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
+#include "sim/interchange/rules/bridge.hpp"
+
+namespace stagecraft {
+namespace {
+
+struct FrameworkFiles {
+  const FrameworkRules& rules;
+  FrameworkConfiguration (*write)(const PlannedExperiment&);
+  TrainingSetup (*read)(const std::string& text, const std::string& file, const SetupOptions&);
+};
+
+/// A recipe of Megatron-Bridge with its overrides, of which the rules alone are read.
+TrainingSetup read_bridge(const std::string& text, const std::string& file, const SetupOptions&) {
+  TrainingSetup setup;
+  std::vector<Diagnostic> problems;
+  for (const BrokenRule& broken : broken_bridge_rules(text)) {
+    const FrameworkRule& rule = find_rule(bridge_rules(), broken.rule);
+    const std::string message = refused_by(bridge_rules(), rule) + broken.message;
+    if (rule.only_warns())
+      setup.assumed.push_back(message);
+    else
+      problems.push_back({{file, 0, 0}, "", message, broken.help, broken.rule});
+  }
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return setup;
+}
+
+FrameworkFiles files_of(const std::string& name) {
+  if (name == "megatron") return {megatron_rules(), megatron_arguments, read_megatron};
+  if (name == "torchtitan") return {torchtitan_rules(), torchtitan_config, read_torchtitan};
+  if (name == "deepspeed") return {deepspeed_rules(), deepspeed_config, read_deepspeed};
+  if (name == "bridge") return {bridge_rules(), megatron_arguments, read_bridge};
+  throw InputError(fmt::format("--framework: there are no rules of '{}'", name),
+                   "megatron, torchtitan, deepspeed or bridge");
+}
+
+/// Whether a file is a configuration of a framework, and not a scenario.
+bool is_configuration(const std::string& file) {
+  constexpr std::string_view kEndings[] = {".sh", ".bash", ".slurm", ".txt", ".toml", ".json"};
+  return std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view e) { return file.ends_with(e); });
+}
+
+/// The problems with the formula of the rule that each breaks.
+std::vector<Diagnostic> with_formulas(const InputError& error, const FrameworkRules& rules) {
+  std::vector<Diagnostic> problems = error.problems();
+  for (Diagnostic& d : problems)
+    for (const FrameworkRule& rule : rules.rules)
+      if (rule.name == d.code) d.message += fmt::format(" [rule {}: {}]", rule.name, rule.formula);
+  return problems;
+}
+
+}  // namespace
+
+CheckedInput check_by_framework(const std::string& framework, const std::string& file,
+                                const std::vector<std::string>& sets, int devices, const std::string& cluster) {
+  const FrameworkFiles files = files_of(framework);
+  CheckedInput checked{.summary = fmt::format("{} accepts it", files.rules.title), .notes = {}, .warnings = {}};
+  try {
+    if (is_configuration(file)) {
+      const TrainingSetup setup =
+          files.read(read_file(file), file, {.model = {}, .cluster = cluster, .devices = devices, .vocabulary = 0});
+      for (const std::string& note : setup.assumed)
+        if (note.find(" warns of this ") != std::string::npos) checked.notes.push_back(note);
+    } else {
+      checked.notes = files.write(plan_experiment(load_experiment(file, sets))).notes;
+    }
+  } catch (const InputError& error) {
+    throw InputError(with_formulas(error, files.rules));
+  }
+  return checked;
+}
+
+}  // namespace stagecraft
