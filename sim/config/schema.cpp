@@ -218,6 +218,11 @@ class SchemaWriter {
         if (inner.with_base) allowed_with_base.push_back(&inner);
     Value way = of_fields(allowed_with_base, by_key);
     Value& properties = *way.find("properties");
+    std::map<std::string, std::vector<Value>> of_variants;  // The base decides which of them a name means.
+    for (const Variant& variant : field.variants())
+      for (const Field& inner : variant.fields ? variant.fields->fields : std::vector<Field>())
+        if (inner.with_base) of_variants[inner.name].push_back(bare(inner));
+    for (auto& [name, ways] : of_variants) put(properties, name, object({{"anyOf", array(std::move(ways))}}));
     put(properties, "schema", any);
     put(properties, "name", any);
     put(properties, "base", object({{"type", word("string")}}));

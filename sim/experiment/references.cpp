@@ -55,6 +55,8 @@ class Expander {
       drop_facts(base);
       config::apply_overrides(base, field_of(kind_), *overrides, path + ".override", problems_);
     }
+    for (const auto& m : value.members)
+      if (is_of_generator(m.key) && base.is_map()) override_field(base, m, path);
     if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
     for (const char* key : {"changes", "jitter", "collectives", "collective_systems"})
       if (const Value* addition = value.find(key); addition && base.is_map()) add_to(base, key, *addition);
@@ -140,7 +142,24 @@ class Expander {
   bool stands_beside_base(const std::string& key) const {
     const bool of_clusters = key == "changes" || key == "jitter" || key == "collectives" || key == "collective_systems";
     return key == "base" || key == "override" || key == "schema" || key == "name" || key.starts_with("x-") ||
-           (of_clusters && kind_ == FileKind::Cluster);
+           (of_clusters && kind_ == FileKind::Cluster) || is_of_generator(key);
+  }
+
+  /// Whether the field of a builder or generator may stand beside `base`, such as `nodes`.
+  bool is_of_generator(const std::string& key) const {
+    for (const config::Variant& v : field_of(kind_).variants())
+      if (const config::Field* f = v.fields ? v.fields->find(key) : nullptr; f && f->with_base) return true;
+    return false;
+  }
+
+  /// As under `override`.
+  void override_field(Value& base, const config::Member& member, const std::string& path) {
+    drop_facts(base);
+    Value overrides;
+    overrides.kind = Value::Kind::Map;
+    overrides.where = member.where;
+    overrides.members.push_back(member);
+    config::apply_overrides(base, field_of(kind_), overrides, path, problems_);
   }
 
   /// Appends changes to the changes of the base; another value replaces the value of the base.

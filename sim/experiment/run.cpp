@@ -19,6 +19,7 @@
 #include "sim/experiment/group_changes.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/order_evaluation.hpp"
+#include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
@@ -161,6 +162,7 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   });
   p.planning = Seconds{seconds_since(begin)};
   check_group_policy(p);
+  check_pipeline(p);
   p.plan.reductions = derive_reductions(p.plan, *e.model);
   if (!e.schedule.flushes())
     erase_if(p.plan.reductions, [](const Reduction& r) { return r.source == ReductionSource::TiedParameters; });

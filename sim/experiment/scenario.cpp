@@ -16,6 +16,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/micro_batch_sizes.hpp"
+#include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario_version.hpp"
@@ -211,6 +212,7 @@ config::Member without_override(config::Member set) {
 void apply(const config::Member& written, Value& tree, Problems& problems) {
   const config::Member set = without_override(written);
   if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
+  drop_other_form(tree, set.key);
   add_parts_of(set.key, set.where, scenario_fields(), tree);
   const config::Field* field = config::field_at(scenario_fields(), tree, set.key);
   Value value = config::list_if_needed(set.value, field, tree, set.key, problems);
@@ -263,6 +265,7 @@ Scenario settled_scenario(Value tree) {
   expand_platform(*tree.find("cluster"), problems);
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule.at("name").text);
   settle_weights(tree, def, problems);
+  settle_pipeline(tree, problems);
   settle_micro_batches(tree, problems);
   settle_software(tree, problems);
   problems.throw_if_any();

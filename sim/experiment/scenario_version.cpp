@@ -8,6 +8,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/experiment/micro_batch_sizes.hpp"
+#include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/software.hpp"
 
@@ -67,6 +68,7 @@ config::Field schema_field() {
 
 bool to_newest_form(Value& scenario, Problems& problems) {
   rename_old_fields(scenario);
+  add_stages(scenario);
   Value* schema = scenario.find("schema");
   if (!schema || schema->text != kFirst) return true;
   Problems other;

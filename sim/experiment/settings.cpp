@@ -54,6 +54,19 @@ const MapSpec model_common{
                map("expect", expect_fields).optional().doc("Published facts to check.")},
 };
 
+const MapSpec plan_common{
+    .title = "How the model is divided.",
+    .fields =
+        {integer("pipeline", 1, 1 << 20)
+             .optional()
+             .doc("Pipeline ranks (Megatron-LM's pipeline-model-parallel-size). With `chunks` in place of "
+                  "`stages`: stages are pipeline x chunks."),
+         integer("chunks", 1, 1024)
+             .optional()
+             .doc("Stages on each pipeline rank (num-virtual-stages-per-pipeline-rank), as in run.schedule.chunks, "
+                  "which follows from it. Default: the fewest that the schedule has.")},
+};
+
 MapSpec make_cluster_common() {
   MapSpec spec{.title = "What it runs on.",
                .fields = {text("schema").optional().doc("cluster/1 at the top of a cluster file."),
@@ -235,7 +248,8 @@ const MapSpec& scenario_fields() {
       .title = "One question: this model, on this cluster, with this pipeline.",
       .fields = {schema_field(), text("title").fallback("\"\"").doc("Title for people."), model_field(),
                  cluster_field(),
-                 variant("plan", "planner", [] { return variants_of(planners::catalog()); })
+                 variant(
+                     "plan", "planner", [] { return variants_of(planners::catalog()); }, &plan_common)
                      .doc("How the model is divided into stages, and which device runs which stage. `stagecraft "
                           "search` finds one."),
                  map("run", run_fields).doc("How the plan is run."),

@@ -37,6 +37,7 @@ const config::MapSpec& node_fields() {
 const config::MapSpec kNvlinkPodsFields{"Nodes of GPUs with NVLink inside and a fabric between them.",
                                         {config::list("nodes", config::map("node", node_fields()))
                                              .counted_by("count")
+                                             .beside_base()
                                              .doc("Groups of equal nodes, in the order of the cluster. A number is "
                                                   "the number of nodes in all; it keeps the proportions of the "
                                                   "groups that it replaces."),

@@ -137,9 +137,9 @@ namespace {
 
 /// Options without a member of PlanSpec that tells whether they were written.
 std::string other_options_text(const PlanSpec& spec) {
-  constexpr std::string_view kMembers[] = {"planner",   "stages",  "replicas", "group",      "shard",
-                                           "recompute", "devices", "memory",   "sequential", "micro_batch_size",
-                                           "placement", "share",   "straight", "states",     "steps"};
+  constexpr std::string_view kMembers[] = {
+      "planner", "stages",     "replicas",         "group",     "shard", "pipeline", "chunks", "recompute", "devices",
+      "memory",  "sequential", "micro_batch_size", "placement", "share", "straight", "states", "steps"};
   std::string text;
   if (!spec.source) return text;
   for (const config::Member& m : spec.source->members)
