@@ -15,7 +15,7 @@ namespace {
 using config::Problems;
 using config::Value;
 
-/// A whole number of a scenario that nobody has checked.
+/// A whole number of an unchecked scenario.
 std::optional<int> number_of(const Value* value) {
   if (!value || !value->is_scalar()) return {};
   std::string_view rest = value->text;
@@ -23,7 +23,7 @@ std::optional<int> number_of(const Value* value) {
   return rest.empty() && number && *number > 0 ? number : std::nullopt;
 }
 
-/// The name of the schedule and its options, or null, of a scenario that nobody has checked.
+/// The name of the schedule and its options, or null, of an unchecked scenario.
 const ScheduleDef* schedule_of(const Value& tree) {
   const Value* run = tree.find("run");
   const Value* schedule = run && run->is_map() ? run->find("schedule") : nullptr;

@@ -17,8 +17,8 @@ constexpr GlossaryTerm kFieldTerms[] = {
     {"Ulysses", "Context parallelism that divides heads by all-to-alls: plan.group.context_type: a2a."},
     {"DeepEP|HybridEP", "One copy of a row for each node of its experts: plan.group.dispatcher: per_node."},
     {"async TP|asynchronous tensor parallelism|TP overlap",
-     "Collectives of a tensor group run next to matrix products. The software stack says which share they hide: "
-     "stagecraft explain software."},
+     "Collectives of a tensor group run next to matrix products: software.overlap.tensor. The software stack has the "
+     "share that is hidden: stagecraft explain software.overlap.tensor."},
     {"MLA|multi-head latent attention", "Keys and values are made from a short vector: model.latent."},
     {"GQA|MQA|grouped-query attention|multi-query attention",
      "Several heads of queries share one head of keys and values: model.key_value_heads; 1 is multi-query attention."},

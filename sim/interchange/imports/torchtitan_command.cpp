@@ -70,7 +70,7 @@ void add_samples(std::map<std::string, TomlValue>& values) {
   const auto micro_batches = take("parallelism.num_pp_microbatches");
   const auto local = values.find("training.local_batch_size");
   if (!micro_batches || !micro_batches->value.is_whole()) return;
-  // Tokens of a micro-batch are those of one pass of a rank through the pipeline.
+  // A micro-batch has the tokens of one pass of a rank through the pipeline.
   const double batch = local == values.end() ? 1 : local->second.value.number();
   values["parallelism.pipeline_parallel_microbatch_size"] = {Json(static_cast<int>(batch)), micro_batches->line};
   values["training.local_batch_size"] = {Json(static_cast<int>(batch * micro_batches->value.number())),

@@ -7,9 +7,9 @@
 namespace stagecraft {
 
 std::span<const FrameworkRules* const> all_framework_rules() {
-  static const FrameworkRules* const all[] = {&megatron_rules(), &torchtitan_rules(), &deepspeed_rules(),
-                                              &bridge_rules()};
-  return all;
+  static const FrameworkRules* const frameworks[] = {&megatron_rules(), &torchtitan_rules(), &deepspeed_rules(),
+                                                     &bridge_rules()};
+  return frameworks;
 }
 
 const FrameworkRule& find_rule(const FrameworkRules& framework, std::string_view name) {

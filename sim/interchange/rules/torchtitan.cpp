@@ -47,7 +47,7 @@ class TorchtitanRuleCheck {
  public:
   explicit TorchtitanRuleCheck(const TorchtitanRun& run) : r_(run) {}
 
-  std::vector<BrokenRule> all() {
+  std::vector<BrokenRule> broken_rules() {
     check_mesh();
     check_model();
     check_batch();
@@ -110,14 +110,14 @@ class TorchtitanRuleCheck {
     const bool single = r_.schedule == "1F1B" || r_.schedule == "GPipe";
     const bool both_ways = r_.schedule == "ZBVZeroBubble" || r_.schedule == "DualPipeV";
     const bool in_rounds = r_.schedule == "Interleaved1F1B" || r_.schedule == "InterleavedZeroBubble";
-    const bool known = single || both_ways || in_rounds || r_.schedule == "LoopedBFS";
+    const bool has_limit = single || both_ways || in_rounds || r_.schedule == "LoopedBFS";
     require(r_.stages % r_.ranks == 0, "stages-of-ranks", 2,
             fmt::format("{} on {}", pluralize(r_.stages, "stage"), pluralize(r_.ranks, "rank")),
             "as many stages on each rank");
     const std::int64_t each = r_.stages / r_.ranks;
-    require(!known || (single      ? each == 1
-                       : both_ways ? each == 2
-                                   : each >= 2),
+    require(!has_limit || (single      ? each == 1
+                           : both_ways ? each == 2
+                                       : each >= 2),
             "stages-of-schedule", 2, fmt::format("{} on each rank with {}", pluralize(each, "stage"), r_.schedule),
             single      ? "1 stage on each rank"
             : both_ways ? "2 stages on each rank"
@@ -151,6 +151,8 @@ const FrameworkRules& torchtitan_rules() {
   return rules;
 }
 
-std::vector<BrokenRule> broken_torchtitan_rules(const TorchtitanRun& run) { return TorchtitanRuleCheck(run).all(); }
+std::vector<BrokenRule> broken_torchtitan_rules(const TorchtitanRun& run) {
+  return TorchtitanRuleCheck(run).broken_rules();
+}
 
 }  // namespace stagecraft

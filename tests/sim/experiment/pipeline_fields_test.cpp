@@ -14,9 +14,9 @@ using Sets = std::vector<std::string>;
 
 /// gpt2-xl on 32 GPUs; `plan` without braces.
 Sets sets(const std::string& plan, const std::string& schedule, const Sets& more = {}) {
-  Sets all{"model=gpt2-xl", "plan={" + plan + "}", "run.schedule=" + schedule, "run.global_batch=64"};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  Sets options{"model=gpt2-xl", "plan={" + plan + "}", "run.schedule=" + schedule, "run.global_batch=64"};
+  options.insert(options.end(), more.begin(), more.end());
+  return options;
 }
 
 Scenario scenario(const std::string& plan, const std::string& schedule, const Sets& more = {}) {

@@ -20,10 +20,10 @@ struct Case {
 };
 
 /// "a | b | c" without the spaces around bars; the last part has the rest of the line.
-std::vector<std::string> parts_of(const std::string& line, std::size_t most) {
+std::vector<std::string> parts_of(const std::string& line, std::size_t limit) {
   std::vector<std::string> parts;
   std::size_t at = 0;
-  while (parts.size() + 1 < most) {
+  while (parts.size() + 1 < limit) {
     const std::size_t bar = line.find(" | ", at);
     if (bar == std::string::npos) break;
     parts.push_back(line.substr(at, bar - at));
