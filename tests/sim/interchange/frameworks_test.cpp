@@ -218,6 +218,24 @@ TEST_CASE("arguments of Megatron-LM say what the software stack overlaps, and im
               "not written: software: torchtitan, for which Megatron-LM has no arguments"));
 }
 
+TEST_CASE("latent attention, shared experts, dense layers and next-token modules are the same after import") {
+  const PlannedExperiment p =
+      planned("stages: 1, replicas: 32, group: {expert: 32}, shard: optimizer", "1f1b",
+              "{base: deepseek-v3, override: {layers: 4, sequence: 4096, next_tokens: 1}}", {"software=megatron-core"});
+  const TrainingSetup setup = imported(p);
+  const auto field = [&](const std::string& name) {
+    for (const auto& [key, value] : setup.model)
+      if (key == name) return value;
+    return std::string();
+  };
+  CHECK(field("latent") == "{query: 1536, key_value: 512, rope: 64, nope: 128, value: 128}");
+  CHECK(field("experts") == "{count: 256, active: 8, width: 2048, shared: 1, first_dense: 3}");
+  CHECK(field("next_tokens") == "1");
+  CHECK(field("feed_forward") == "18432");
+  CHECK(field("tied") == "false");  // The next-token module shares the head, and the embedding does not.
+  CHECK(setup.unmodeled.empty());
+}
+
 TEST_CASE("arguments of Megatron-LM keep number formats, vocabulary and attention") {
   const auto text = [](const std::string& precision) {
     return megatron_arguments(planned("stages: 1, replicas: 16", "1f1b", "gpt2-xl",
