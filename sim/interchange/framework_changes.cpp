@@ -1,3 +1,6 @@
+// A change that a suggestion makes, in the options of the scenario's training framework: --tp-comm-overlap for
+// software.overlap.tensor=true, found by comparing the exports of both runs.
+
 #include "sim/interchange/framework_changes.hpp"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// For `check --framework`: finds out whether the file is a scenario or the framework's own configuration, and judges it
+// by the framework's rules.
+
 #include "tools/stagecraft/check_framework.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The command line of torchtitan releases that are configured in Python, as keys and values of its older TOML files.
+
 #include "sim/interchange/imports/torchtitan_command.hpp"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The list of all frameworks with rules, and how a rule that is broken reads as a problem.
+
 #include "sim/interchange/rules/framework_rule.hpp"
 
 #include <fmt/core.h>
