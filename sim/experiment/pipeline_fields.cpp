@@ -1,5 +1,5 @@
-// The fields `plan.pipeline` and `plan.chunks` of a scenario: what they say of `plan.stages`, and refusals where the three
-// disagree.
+// The fields `plan.pipeline` and `plan.chunks` of a scenario: what they say of `plan.stages`, and refusals where the
+// three disagree.
 
 #include "sim/experiment/pipeline_fields.hpp"
 
