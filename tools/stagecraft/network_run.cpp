@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFolderName = "stagecraft-network-";
 
-/// Removes the folders of processes that were killed: their names have the number of the process.
+/// Removes the folders of processes that a signal ended: their names have the number of the process.
 void remove_old_folders() {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(fs::temp_directory_path(), ignored)) {
