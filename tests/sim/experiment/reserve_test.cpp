@@ -85,7 +85,7 @@ TEST_CASE("search warns if its first row nearly fills a device that has no reser
   const auto text = [](const std::string& memory) {
     return to_text(search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}},
                                   [](const SearchProgress&) {}),
-                   false);
+                   false, true);
   };
   const ChoiceTable roomy = search_choices(load_experiment(kFile, on_devices("memory: 100 GiB")),
                                            {.schedules = {"1f1b"}}, [](const SearchProgress&) {});

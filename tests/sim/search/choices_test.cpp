@@ -156,7 +156,7 @@ TEST_CASE("bidirectional schedules have a plan for each even number of ranks, or
   CHECK(none.front.empty());
   REQUIRE(none.refused.size() == 1);
   CHECK(none.refused[0].first == "dualpipe");
-  CHECK(to_text(none, true).find("dualpipe runs none of these plans: ") != std::string::npos);
+  CHECK(to_text(none, true, true).find("dualpipe runs none of these plans: ") != std::string::npos);
 }
 
 TEST_CASE("the answer is the same with any number of threads, evaluated elsewhere and after any interruption") {
@@ -167,8 +167,8 @@ TEST_CASE("the answer is the same with any number of threads, evaluated elsewher
   const auto asked = [&](int threads) {
     return ChoiceOptions{.schedules = schedules, .contended = true, .threads = threads};
   };
-  const std::string whole = to_text(search_choices(experiment, asked(1), ignore), true);
-  CHECK(to_text(search_choices(experiment, asked(4), ignore), true) == whole);
+  const std::string whole = to_text(search_choices(experiment, asked(1), ignore), true, true);
+  CHECK(to_text(search_choices(experiment, asked(4), ignore), true, true) == whole);
   ChoiceOptions by_description = asked(1);
   TaskEvaluator evaluator;
   by_description.elsewhere = [&](const std::string& question, const std::vector<std::string>& tasks) {
@@ -177,7 +177,7 @@ TEST_CASE("the answer is the same with any number of threads, evaluated elsewher
     for (const std::string& task : tasks) results.push_back(evaluator(task, {}));
     return results;
   };
-  CHECK(to_text(search_choices(experiment, by_description, ignore), true) == whole);
+  CHECK(to_text(search_choices(experiment, by_description, ignore), true, true) == whole);
   CHECK_THROWS_AS(task_evaluator("another question", experiment, asked(1)), InputError);
   for (const int after : {0, 3, 40, 400}) {
     const std::string file =
@@ -190,7 +190,7 @@ TEST_CASE("the answer is the same with any number of threads, evaluated elsewher
     const ChoiceTable part = search_choices(experiment, options, ignore);
     CHECK(part.stopped == "interrupted");
     options.stop = [] { return false; };
-    CHECK(to_text(search_choices(experiment, options, ignore), true) == whole);
+    CHECK(to_text(search_choices(experiment, options, ignore), true, true) == whole);
     options.seed = 7;  // Another question.
     CHECK_THROWS_AS(search_choices(experiment, options, ignore), InputError);
     std::filesystem::remove(file);
@@ -296,7 +296,7 @@ TEST_CASE("no plan with groups or divided states needs less memory than is assum
 
 TEST_CASE("a search repeats exactly, and without enough memory it has no plan") {
   const ChoiceTable a = search({"1f1b"}), b = search({"1f1b"});
-  CHECK(to_text(a, true) == to_text(b, true));
+  CHECK(to_text(a, true, true) == to_text(b, true, true));
   std::vector<std::string> sets = kSmall;
   sets[1] =
       "cluster={generator: uniform, devices: 3, type: any, types: {any: {peak: 1 TFLOP/s, memory: 1 KiB, "
