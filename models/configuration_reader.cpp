@@ -1,5 +1,5 @@
-// Converts the values of a config.json of Hugging Face to fields of the builder `transformer`; the families in
-// models/configurations call it.
+// Finds the family of a config.json of Hugging Face by its model_type; has the functions by which the families in
+// models/configurations convert its values to fields of the builder `transformer`.
 
 #include "models/configuration_reader.hpp"
 

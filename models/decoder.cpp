@@ -1,4 +1,5 @@
-// Writes the operations of the layers of a decoder from its shape; the builder `transformer` calls it.
+// Writes the operations of a decoder from its shape: layers, embedding, last norm, logits, and modules for later
+// tokens; the builder `transformer` calls it.
 
 #include "models/decoder.hpp"
 

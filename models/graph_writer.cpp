@@ -1,4 +1,5 @@
-// What all builders share: amounts of usual layers, bytes for them by the precision, and the finished ModelGraph.
+// What all builders share: amounts of usual layers, bytes for them by the precision, and the finished ModelGraph; also
+// writes one as a file of the builder `listed`, for imports of ONNX.
 
 #include "models/graph_writer.hpp"
 

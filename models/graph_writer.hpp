@@ -7,7 +7,7 @@
 #include "sim/model/builder.hpp"
 #include "sim/model/model_graph.hpp"
 
-// Makes the ModelGraph of a builder: usual layers, and bytes from numbers.
+// Makes the ModelGraph of a builder: usual layers, and bytes from numbers. Writes it as a file of the builder `listed`.
 
 namespace stagecraft {
 

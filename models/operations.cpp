@@ -1,4 +1,5 @@
-// Operations that several builders write: products, attention, norms, losses, and a whole Transformer layer.
+// Makes operations that several model builders share (products, attention, norms, losses, a whole Transformer layer),
+// and finds the inputs of layers that a file lists by name.
 
 #include "models/operations.hpp"
 

@@ -8,7 +8,7 @@
 #include "sim/core/ids.hpp"
 #include "sim/model/operation.hpp"
 
-// Fields of layers that are written one by one, which the builders `listed` and `timed` share.
+// Operations that several model builders share, and the names of layers that the builders `listed` and `timed` read.
 
 namespace stagecraft {
 

@@ -1,5 +1,5 @@
-// What all generators share: reads device types and links, adds devices, switches and links to a Cluster, and checks
-// the result.
+// What generators of clusters share: reads device types and links, adds devices, switches and links to a Cluster, and
+// checks the result. Also the grid of `torus` and `ring`.
 
 #include "topologies/cluster_writer.hpp"
 

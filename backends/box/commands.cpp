@@ -1,5 +1,5 @@
-// Writes what builds a network in the words of iproute2, the inputs of `ip -batch` and `tc -batch` for each namespace;
-// RunningNetwork runs them.
+// Writes the commands that build a network: inputs of `ip -batch` and `tc -batch`, and settings of the kernel, for each
+// namespace; running_network.cpp runs them.
 
 #include "backends/box/commands.hpp"
 

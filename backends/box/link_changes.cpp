@@ -1,5 +1,5 @@
-// Follows the changes of a cluster on the clock of this machine, so that links of a built network change when the
-// scenario says so.
+// Waits for the moments at which the changes of a cluster give links other rates and latencies; running_network.cpp
+// applies them. Only `validate --network` changes links.
 
 #include "backends/box/link_changes.hpp"
 

@@ -1,5 +1,5 @@
-// Measures each link of a network that was just built by TCP transfers, alone and two at once, and compares the rates
-// with the nominal ones.
+// Sends TCP transfers over each link of a network that was just built, one alone and two at once, and compares their
+// rates with the nominal ones (`cluster up`, `validate --network`).
 
 #include "backends/box/link_check.hpp"
 

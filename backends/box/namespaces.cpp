@@ -1,5 +1,5 @@
-// System calls that make and enter namespaces of Linux, and the sentence that says which setting of the system forbids
-// them.
+// Makes and enters network namespaces of Linux, runs `ip` and `tc` in them, and says which setting of the system
+// forbids namespaces.
 
 #include "backends/box/namespaces.hpp"
 

@@ -1,4 +1,5 @@
-// Carries frames between two TAP cards and holds each back for the latency of its cable.
+// Cables with a latency: makes their TAP cards, carries frames from one card to the other, and holds each frame back
+// for the latency.
 
 #include "backends/box/relay.hpp"
 

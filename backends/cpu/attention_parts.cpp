@@ -1,4 +1,5 @@
-// Attention over one part of the keys and values after another, with one pass over the scores of each.
+// Ring attention: keys and values come part by part from the devices of a context group, and each part rescales the
+// softmax so far. Forward and gradients.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// The catalog entry `cpu`, which executes a Program by backends/real with kernels on Eigen.
+// The catalog entry `cpu`: runs or emulates a Program and measures profiles, by backends/real with kernels on Eigen.
 
 #include "backends/backend.hpp"
 

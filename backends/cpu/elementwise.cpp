@@ -1,4 +1,4 @@
-// Operations on each number alone: activations, sums, copies and concatenations, forward and gradients.
+// Activations, sums of inputs, concatenations and slices of columns: forward and gradients.
 
 #include <algorithm>
 

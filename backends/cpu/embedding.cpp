@@ -1,4 +1,4 @@
-// Rows of a table by the number of a word or of a position, and their gradients.
+// Embeddings of words, with or without learned positions: rows of their tables, and the gradients of the tables.
 #include <algorithm>
 
 #include "backends/cpu/loops.hpp"

@@ -1,4 +1,5 @@
-// The router of experts, and the rows that it repeats for experts and weighs after them: forward and gradients.
+// Chooses the experts of each row by its scores, copies rows for their experts (Dispatch) and weighs the results
+// (Combine): forward and gradients.
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-// Attention whose heads share the rotated numbers of K (DeepSeek-V2): forward and gradients.
+// Multi-head latent attention (DeepSeek-V2), whose heads share the rotated numbers of K: forward and gradients.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// The catalog entry `cuda`: what it needs of a machine, the facts that `doctor` prints, and one run.
+// The catalog entry `cuda`: what it needs of a machine, runs, profiles, and the facts that `doctor` prints.
 
 #include <fmt/core.h>
 #include <algorithm>

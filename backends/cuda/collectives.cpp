@@ -1,4 +1,5 @@
-// Collectives: by the kernels of their members, with sums in the order of the CPU; or sums by NCCL on all GPUs.
+// How an Enqueuer puts collectives into queues: by kernels of the members, which add in the order of the CPU, or as
+// all-reduces of NCCL.
 #include <memory>
 
 #include "backends/cuda/enqueue.hpp"

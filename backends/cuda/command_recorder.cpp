@@ -1,5 +1,5 @@
-// Records the work of an iteration as commands and as words to compare: `repeat` launches a graph again where the words
-// are equal.
+// Records the work of an iteration as commands that are enqueued later, and as words: `repeat` launches an earlier
+// graph where the words are equal.
 
 #include "backends/cuda/command_recorder.hpp"
 

@@ -1,4 +1,5 @@
-// Errors of CUDA as text, waits with a time limit, and other small calls of the driver that all files here share.
+// Calls of CUDA that many files here use: whether there is a device, its memory, errors as text, and waits with a time
+// limit.
 
 #include "backends/cuda/driver.hpp"
 

@@ -1,4 +1,5 @@
-// Puts the instructions of a Program into CUDA streams in program order: waits, start event, work, end event.
+// Puts the instructions of a Program into CUDA streams: waits, start event, work, end event. The order is the program's
+// or, with groups of devices, the one of enqueue_order.cpp.
 
 #include "backends/cuda/enqueue.hpp"
 

@@ -1,4 +1,5 @@
-// Instructions of devices that meet inside of them.
+// How an Enqueuer puts instructions whose devices exchange arrays inside of them: each device on a cooperative thread.
+// Makes the communicators of these groups.
 #include "backends/cuda/enqueue.hpp"
 #include "backends/cuda/enqueue_order.hpp"
 #include "backends/cuda/queued_communicator.hpp"

@@ -1,5 +1,5 @@
-// The streams and memories of the virtual devices of a run. Work is enqueued, or recorded while a CommandRecorder is
-// set.
+// The streams and memories of the virtual devices of a run, and the `real::Kernels` of each on its current stream: work
+// is enqueued, or recorded while a CommandRecorder is set.
 
 #include "backends/cuda/gpu_runtime.hpp"
 

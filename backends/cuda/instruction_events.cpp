@@ -1,5 +1,5 @@
-// Chooses the instructions that have an event at their end, and reads the events of each iteration as times when it is
-// over.
+// Events around instructions: chooses which have one where only iterations are timed, uses events again, and reads the
+// times of each iteration when it is over.
 
 #include "backends/cuda/instruction_events.hpp"
 

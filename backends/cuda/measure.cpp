@@ -1,5 +1,5 @@
-// Measures a profile on GPUs by events: layers on all virtual devices at once, memory bandwidth, updates, messages and
-// what an op adds.
+// For `stagecraft profile` on GPUs: measures by events the layers on all virtual devices at once, memory bandwidth,
+// updates, collectives, messages and what an op adds.
 
 #include "backends/cuda/measure.hpp"
 

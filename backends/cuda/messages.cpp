@@ -1,4 +1,5 @@
-// The three ways of a message within one GPU or between GPUs of one process: a copy by the driver, a kernel, or NCCL.
+// The three ways of a message within one process: a copy by the driver or by a kernel, also between GPUs, or NCCL
+// within a GPU.
 
 #include "backends/cuda/messages.hpp"
 

@@ -1,5 +1,5 @@
-// Runs iterations one after the other, and launches a CUDA graph where an iteration equals an earlier one; `run` calls
-// it.
+// Plays a program that is set up, with its warm-up: call by call, or iteration by iteration, with a CUDA graph where an
+// iteration equals an earlier one; run.cpp calls it.
 
 #include "backends/cuda/repeat.hpp"
 

@@ -1,4 +1,4 @@
-// Makes the devices of a plan from the GPUs here: whole GPUs, equal partitions, or several on one undivided GPU.
+// Makes the devices of a plan from the GPUs here: whole GPUs, equal partitions, or several on each undivided GPU.
 
 #include "backends/cuda/virtual_devices.hpp"
 

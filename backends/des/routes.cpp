@@ -1,5 +1,5 @@
-// The routes that a Program needs in a cluster, checked for the network models: every link has sensible numbers, every
-// pair is connected.
+// The routes that a Program needs in a cluster, and to memory that devices share, checked for the network models: every
+// link has sensible numbers, every pair is connected.
 
 #include "backends/des/routes.hpp"
 

@@ -1,4 +1,4 @@
-// The catalog entry `fluid`, and its event loop.
+// The catalog entry `fluid`: simulates a Program by des::Core, with transfers that share links by max-min fairness.
 
 #include <algorithm>
 #include <chrono>

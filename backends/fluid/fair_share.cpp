@@ -1,5 +1,5 @@
-// Rates of concurrent transfers by max-min fairness, updated only where a flow came or went; the backend `fluid` and
-// the check of links in a box ask it.
+// Rates of concurrent transfers by max-min fairness, recomputed only as far as a start, an end or a new bandwidth can
+// matter; the backend `fluid` and box/link_check.cpp ask it.
 
 #include "backends/fluid/fair_share.hpp"
 

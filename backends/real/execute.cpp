@@ -1,4 +1,4 @@
-// Entry of the real backends: runs a Program on threads or processes, or emulates it, and returns its Timeline.
+// What the `cpu` backend calls: runs a Program on threads and processes, or emulates it, and returns its Timeline.
 
 #include "backends/real/execute.hpp"
 

@@ -1,4 +1,5 @@
-// Sums, gathers and scatters of a group of devices inside of their instructions, on whatever carries their arrays.
+// Collectives of a group of devices inside of their instructions, on whatever carries their arrays: sums, gathers,
+// scatters, and rows exchanged for heads.
 
 #include "backends/real/group_communicator.hpp"
 

@@ -1,4 +1,5 @@
-// What the operations of a net exchange with the other devices of their groups.
+// The part of NetRun in which operations meet the other devices of their groups: they exchange rows, partial sums and
+// keys, gather divided weights and sum gradients.
 
 #include "backends/real/net_run.hpp"
 

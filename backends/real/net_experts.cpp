@@ -1,4 +1,4 @@
-// How rows go to the devices of their experts, and back.
+// The part of NetRun that sends rows to the devices of their experts, and brings the results back.
 
 #include "backends/real/net_run.hpp"
 

@@ -1,4 +1,4 @@
-// The results of a process as bytes, and the merged results of all processes.
+// The losses, weights, versions and measured memory of a process as bytes, and merged over all processes.
 
 #include "backends/real/records.hpp"
 

@@ -1,5 +1,5 @@
-// Draws the weights at the start, equal for every plan, and cuts the part of a device out of the weights of a whole
-// stage.
+// Draws the weights at the start, equal for every plan; cuts the part of a device out of the weights of a whole stage,
+// and puts such parts together.
 
 #include "backends/real/stage_weights.hpp"
 

@@ -1,4 +1,5 @@
-// A group of devices with a thread each: the members wait for each other and read each other's arrays.
+// A group of devices with a thread each: members wait for each other and read each other's arrays; RemoteMembers brings
+// the arrays of other processes.
 
 #include "backends/real/thread_communicator.hpp"
 

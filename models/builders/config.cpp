@@ -1,5 +1,5 @@
-// A configuration of Hugging Face's transformers. The file takes the place of its name when a scenario is read, so that
-// a resolved scenario stands alone; what is built is always the builder that the configuration leads to.
+// The builder `config`, which has fields but builds nothing: when a scenario is read, the builder and the fields that a
+// config.json of Hugging Face leads to take its place, so that a resolved scenario stands alone.
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/model/builder.hpp"

@@ -1,4 +1,5 @@
-// Any network whose layers are known by their amounts alone.
+// Any network whose layers are written out one by one with their operations, parameters and sizes; `stagecraft import
+// onnx` writes such models.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-// A chain of layers whose forward was measured on each type of device: what profilers for inference write.
+// A chain of layers whose forward was measured on each type of device, such as profiles of PipeEdge.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Any network whose layers are known by the times they take: what profilers of others have measured.
+// Any network whose layers are written out one by one with the times that they take, such as profiles of PipeDream and
+// inputs of dnn-partitioning.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// The numbers of fields stand in onnx.proto (github.com/onnx/onnx, onnx/onnx.proto).
+// Decodes an ONNX file: nodes, attributes, inputs, outputs and their shapes; tensor.cpp reads its tensors. The numbers
+// of fields stand in onnx.proto (github.com/onnx/onnx, onnx/onnx.proto).
 #include "models/onnx/file.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,5 @@
-// Puts the nodes of an ONNX file in topological order and computes every shape; import.cpp makes layers of them.
+// Computes the shapes and the work of all nodes of an ONNX file, in its order, and which values are weights; import.cpp
+// makes layers of them.
 
 #include "models/onnx/graph.hpp"
 

@@ -9,7 +9,7 @@
 #include "models/onnx/file.hpp"
 #include "models/onnx/operator.hpp"
 
-// The nodes of an ONNX file in topological order, with every shape.
+// The nodes of an ONNX file, in its order, with their shapes and work; and the sizes of open dimensions.
 
 namespace stagecraft::onnx {
 

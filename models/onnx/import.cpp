@@ -1,5 +1,5 @@
-// Makes the layers of a model from an analyzed ONNX graph, with parameters, ties and stashes, for `stagecraft import
-// onnx`.
+// Imports an ONNX file as a model for `stagecraft import onnx`: analyzes its graph, makes a layer of each node that
+// computes, with amounts, parameters, ties and stashes, and writes the model as YAML.
 
 #include "models/onnx/import.hpp"
 

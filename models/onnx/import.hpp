@@ -9,7 +9,7 @@
 #include "models/onnx/graph.hpp"
 #include "sim/model/model_graph.hpp"
 
-// Makes layers of an ONNX graph, for `stagecraft import onnx`.
+// Imports an ONNX file as a model, for `stagecraft import onnx`.
 
 namespace stagecraft::onnx {
 

@@ -1,4 +1,5 @@
-// The table of all ONNX operators, and what each of them asks of its node: inputs, attributes, axes.
+// Finds an ONNX operator in the tables of operators/, gives its function the inputs and attributes of a node
+// (OperatorCall), and checks and broadcasts shapes.
 
 #include "models/onnx/operator.hpp"
 

@@ -1,4 +1,5 @@
-// Reads the tensors of an ONNX file: initializers and constants.
+// Reads a tensor of an ONNX file, an initializer or a constant; also the bytes of each number type, and the limits of
+// shapes.
 #include <cmath>
 
 #include <fmt/format.h>

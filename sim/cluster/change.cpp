@@ -1,4 +1,4 @@
-// A change of a cluster as text, such as "gpu3 at 50 % from 2 s", for reports and refusals.
+// A change of a cluster as text, such as "gpu3 at 50 % from 2 s", for the text, the results and the trace of a run.
 
 #include "sim/cluster/change.hpp"
 

@@ -1,4 +1,4 @@
-// Questions about a Cluster: names of vertices, and which devices share a node or a host.
+// Look-ups in a Cluster (names of vertices, a device by its name, the node of each device), and memory sizes as text.
 
 #include "sim/cluster/cluster.hpp"
 

@@ -1,5 +1,5 @@
-// The time of a collective as one formula with constants of the device type, without routes; the last source of
-// CostRules::price().
+// The time of a collective as one formula with constants of the device type, without routes; CostRules::price() takes
+// it where nothing was measured and the links do not set the price.
 
 #include "sim/cluster/collective_cost.hpp"
 

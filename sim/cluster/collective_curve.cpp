@@ -1,5 +1,5 @@
-// Measured times of collectives by size: reads them, interpolates between the sizes, and fits three constants to the
-// times of one group, for `stagecraft calibrate`.
+// Measured times of collectives by size: reads and writes their files, interpolates between the sizes for
+// CostRules::price(), and fits three constants to one curve for `stagecraft calibrate`.
 
 #include "sim/cluster/collective_curve.hpp"
 

@@ -1,4 +1,5 @@
-// Finds a device type by name in topologies/devices, and what a cluster and the costs take from it.
+// Finds a device type by name in topologies/devices, and makes an Accelerator of it for costs and a DeviceType for a
+// cluster.
 
 #include "sim/cluster/device_presets.hpp"
 

@@ -1,4 +1,5 @@
-// The memory of a GPU that CUDA, NCCL and the allocator take, with the measurements behind it.
+// The memory of a GPU that CUDA, NCCL and the allocator take, with the measurements behind it, and the line that tables
+// print about it.
 
 #include "sim/cluster/memory_reserve.hpp"
 

@@ -1,4 +1,4 @@
-// Reads the output of nccl-tests as measured times of a collective.
+// Reads the output of nccl-tests as measured times of a collective, for `stagecraft calibrate`.
 
 #include <algorithm>
 #include <charconv>

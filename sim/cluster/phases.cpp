@@ -1,4 +1,5 @@
-// Chooses the algorithm of a collective and divides it into phases, whose messages simulators put on the links.
+// Chooses the algorithm of a collective and divides it into phases, whose messages simulators put on the links; also
+// the time of phases on idle links.
 
 #include "sim/cluster/phases.hpp"
 

@@ -1,9 +1,10 @@
-// Links have small whole lengths, mostly one, and lengths come first in the order of routes, so Dijkstra's algorithm
-// becomes a search over the switches by rising length, from the target backwards until the source's own links close it.
-// Then the route is read forwards over links that lead on as well as any: the first of them, or the one whose turn it
-// is for this target. Devices never forward, and nothing walks the devices of a large switch. Cost: O(links of switches
-// no farther from the target than the source is), O(1) on a star of any size; once for all targets of a switch
-// whose best routes arrive over one link.
+// Finds the route between two devices: the fewest links, then the least time per byte, then the links declared first,
+// or those whose turn it is. Links have small whole lengths, mostly one, and lengths come first in the order of routes,
+// so Dijkstra's algorithm becomes a search over the switches by rising length, from the target backwards until the
+// source's own links close it. Then the route is read forwards over links that lead on as well as any: the first of
+// them, or the one whose turn it is for this target. Devices never forward, and nothing walks the devices of a large
+// switch. Cost: O(links of switches no farther from the target than the source is), O(1) on a star of any size; once
+// for all targets of a switch whose best routes arrive over one link.
 //
 // Turns: of k links that lead on, a target with the number n takes link n mod k, and n / k counts from there on. On a
 // fat tree whose devices are numbered along its leaves this is D-mod-k (Zahavi, Fat-tree routing and node ordering

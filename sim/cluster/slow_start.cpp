@@ -1,4 +1,4 @@
-// How much longer the first message of a TCP connection takes than later ones.
+// How much longer the first message of a TCP connection takes than later ones; sim/program/connections.cpp asks.
 
 #include "sim/cluster/slow_start.hpp"
 

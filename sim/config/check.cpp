@@ -1,5 +1,6 @@
-// Walks a tree together with its field table. Each function returns the normalized value; after a problem it returns
-// its argument, so that the rest is still checked.
+// Checks a tree against its field table, reports every problem, with suggestions, and returns the normalized tree with
+// its defaults. Each function returns its normalized value; after a problem it returns its argument, so that the rest
+// is still checked.
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-// Evaluates a parsed expression.
+// Evaluates an expression that expression.cpp parsed, for the computed settings and the conditions of sweeps.
 
 #include <cmath>
 #include <utility>

@@ -1,4 +1,5 @@
-// Makes the rows of field tables (integer, choice, quantity, list, variant) and reads checked values by them.
+// Makes the rows of field tables (integer, choice, quantity, list, variant), says what each row takes, and reads
+// numbers and quantities from checked values.
 
 #include "sim/config/fields.hpp"
 

@@ -1,4 +1,4 @@
-// Reads files that other programs write as JSON into trees with places, like YAML.
+// Reads JSON text into a tree with places, as yaml.cpp reads YAML, for files that other programs write.
 
 #include <utility>
 

@@ -1,4 +1,5 @@
-// Puts a value at a path such as "run.micro_batches" into a tree, for `--set`, sweeps and `override:`.
+// Finds and sets the value at a path such as "run.micro_batches" in a tree, for `--set`, sweeps and `override:`, and
+// writes a value as `--set` takes it.
 
 #include "sim/config/override.hpp"
 

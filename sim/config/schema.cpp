@@ -1,4 +1,5 @@
-// A JSON Schema may take more than the reader does (it knows nothing of quotes), but never less.
+// Writes field tables as JSON Schemas, for `stagecraft schema`. A JSON Schema may take more than the reader does (it
+// knows nothing of quotes), but never less.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
-// A number may stand for a list of equal entries: `nodes: 32`.
+// Makes the list that a scalar stands for: a number is a count of equal entries (`nodes: 32`), or scales the counts of
+// the list that it overrides; a single item may stand alone. Also says how to write such a list.
 
 #include "sim/config/short_list.hpp"
 

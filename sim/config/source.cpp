@@ -1,4 +1,4 @@
-// Lines and columns of a text that is parsed, as people count them, for messages.
+// Lines and columns of a text that is parsed, as people count them, for messages; also finds bytes that are no text.
 
 #include "sim/config/source.hpp"
 

@@ -1,4 +1,4 @@
-// Reads quantities such as "25 GB/s" as base units, and explains what is wrong with others.
+// Reads numbers, and quantities such as "25 GB/s" in base units, and explains what is wrong with others.
 
 #include "sim/config/units.hpp"
 

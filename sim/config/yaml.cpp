@@ -1,5 +1,6 @@
-// Builds the tree from yaml-cpp's events, because its node interface takes duplicate keys, hides aliases and loses
-// the places of empty values.
+// Reads YAML into a tree with places, and says in plain words what is wrong with its syntax. It builds the tree from
+// yaml-cpp's events, because its node interface takes duplicate keys, hides aliases and loses the places of empty
+// values.
 
 #include <sstream>
 #include <utility>

@@ -1,4 +1,4 @@
-// The error for a name that is in no catalog, with suggestions.
+// The error for a name that its catalog (schedules, planners, backends and others) does not have, with suggestions.
 
 #include "sim/core/catalog.hpp"
 

@@ -1,4 +1,5 @@
-// Finds a unit in which times are whole numbers, so that equal sums compare equal.
+// Finds a unit of which given times are whole multiples, if there is one, and writes times in it, so that equal sums
+// compare equal; schedule searches and planners use it.
 
 #include "sim/core/common_unit.hpp"
 

@@ -1,4 +1,5 @@
-// Renders problems for people, with the line and a caret, and the four kinds of error that carry them.
+// Renders problems for people, with the source line and a caret, and makes the errors InputError and Infeasible of
+// them.
 
 #include "sim/core/diagnostic.hpp"
 

@@ -1,4 +1,4 @@
-// Free memory of this machine, and settings of its allocator.
+// Free memory of this machine, and settings of this process: freed memory stays with it, large blocks get huge pages.
 
 #include "sim/core/host.hpp"
 

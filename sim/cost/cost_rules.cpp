@@ -1,4 +1,5 @@
-// The one price list of collectives: measured times, curves, links, or constants of the device type.
+// The one price list of collectives: measured times, curves, links, or constants of the device type; their floors; and
+// the rules without a software stack, or for a device type with rates alone.
 
 #include "sim/cost/cost_rules.hpp"
 

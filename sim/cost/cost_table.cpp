@@ -1,4 +1,5 @@
-// Seconds of every layer on every device type: measured, given, by kernels, or by a roofline.
+// Seconds of every layer and update on every device type (measured, given, by kernels, or by a roofline), and what they
+// read and write in a memory that devices share.
 
 #include "sim/cost/cost_table.hpp"
 

@@ -1,4 +1,5 @@
-// Divides the gradients of a stage into buckets, and says after which share of the backward each is complete.
+// Divides the gradients of a stage into buckets, and says after which share of the backward each is complete, for the
+// sums of gradients of a plan.
 
 #include "sim/cost/gradient_buckets.hpp"
 

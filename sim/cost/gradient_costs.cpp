@@ -1,4 +1,4 @@
-// Sums of gradients, gathers of weights and steps of the optimizer.
+// Prices the collectives of gradients and weights over the replicas of a stage, and the step of the optimizer.
 
 #include <algorithm>
 

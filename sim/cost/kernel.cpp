@@ -1,4 +1,5 @@
-// The time of a kernel on a device: products by waves of tiles, attention, experts, and what is bound by memory.
+// The time of a kernel on a device: products by waves of tiles, fused attention, products of experts, and kernels that
+// are bound by memory.
 
 #include "sim/cost/kernel.hpp"
 

@@ -1,4 +1,5 @@
-// The kernels of each part of a layer, forward and backward, as the software stack runs them.
+// The kernels of each kind of operation (product, norm, attention, loss), forward and backward, for given sizes;
+// operation_kernels.cpp chooses among them and knows the sizes.
 
 #include "sim/cost/layer_kernels.hpp"
 

@@ -1,4 +1,5 @@
-// What the passes of a layer take by the rules: its kernels, and its collectives as far as nothing hides them.
+// The time and the collectives of each pass of a layer that lists its operations: its kernels or measured times, and
+// its collectives as far as nothing hides them; CostTable asks.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// The kernels of one operation on one device of a stage, with the sizes that this device has.
+// Chooses the kernels of an operation, with the sizes of the part that one device of a stage has.
 
 #include "sim/cost/operation_kernels.hpp"
 

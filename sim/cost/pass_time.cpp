@@ -1,5 +1,5 @@
-// Adds kernels, launches and collectives of a pass to its time by class, and takes collectives that are instructions
-// out again.
+// The classes of time, such as products, launches and collectives: adds what a pass takes by class, and takes
+// collectives that are instructions out again.
 
 #include "sim/cost/pass_time.hpp"
 

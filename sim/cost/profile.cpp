@@ -1,4 +1,5 @@
-// A profile: its fields, look-ups with interpolation, and writing it as YAML.
+// The measured times of a device type: the fields of a profile, reading it, look-ups with interpolation, and writing it
+// as YAML.
 
 #include "sim/cost/profile.hpp"
 

@@ -1,4 +1,5 @@
-// Finds the operations of a layer, such as shared experts, that can run next to the exchanges of its experts.
+// Finds the operations of a layer, such as shared experts, that can run next to the exchanges of its experts;
+// layer_passes.cpp asks.
 
 #include "sim/cost/side_operations.hpp"
 

@@ -1,4 +1,5 @@
-// Seconds and memory of a stage for one micro-batch, from its layers, its groups and the software stack.
+// Seconds and memory of a stage, or of one of its layers, for one micro-batch and one update, from its layers, its
+// groups and the software stack.
 
 #include "sim/cost/stage_cost.hpp"
 

@@ -1,4 +1,4 @@
-// Simulates the suggestions of a diagnosis, each as a scenario with its options.
+// Simulates the suggestions of a diagnosis, each as a scenario with its options, and sets apart those that cannot run.
 
 #include "sim/diagnosis/changed.hpp"
 

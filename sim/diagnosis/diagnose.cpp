@@ -1,5 +1,5 @@
-// Calls every rule, puts the findings in the order of what they cost, and simulates their suggestions; entry of this
-// folder.
+// Diagnoses a run, entry of this folder: calls every rule, sorts the findings by what they cost, drops suggestions that
+// the training framework refuses, and simulates the suggestions of the first finding, or of all.
 
 #include "sim/diagnosis/diagnose.hpp"
 

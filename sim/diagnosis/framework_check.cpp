@@ -1,5 +1,5 @@
 // Asks the exporter of the software stack whether its framework accepts a changed plan, so that no refused advice is
-// given.
+// given, and says the change in the framework's own options.
 
 #include "sim/diagnosis/framework_check.hpp"
 

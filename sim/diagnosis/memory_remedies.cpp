@@ -1,4 +1,5 @@
-// Searches for the least change with which a plan fits in memory, for the error of a plan that does not fit.
+// Changes with which a plan fits in memory: searches for the least one, for the error of a plan that does not fit, and
+// lists those that `stagecraft plan` tries.
 
 #include "sim/diagnosis/memory_remedies.hpp"
 

@@ -1,4 +1,5 @@
-// Turns an experiment into one on a machine with fewer cores than devices, whose cores are a shared link.
+// Turns an experiment into one on a machine with fewer cores than devices, whose cores are a shared link; `stagecraft
+// validate` simulates it.
 
 #include "sim/experiment/core_sharing.hpp"
 

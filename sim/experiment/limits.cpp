@@ -1,4 +1,5 @@
-// Refuses what this machine or a real backend cannot run, before time and memory are spent on it.
+// Refuses what is too large for this machine, what simulations do not model, and what a real backend cannot run, before
+// time and memory are spent on it.
 
 #include "sim/experiment/limits.hpp"
 

@@ -5,8 +5,8 @@
 #include "sim/experiment/run.hpp"
 #include "sim/plan/stage_costs.hpp"
 
-// Refuses what this machine or a real backend cannot run: programs that are too large, times that are too long, and
-// unsupported changes.
+// Refuses what cannot run, or is not simulated: programs that are too large, times that are too long, groups whose
+// behavior is not modeled, and what a real backend cannot do.
 
 namespace stagecraft {
 

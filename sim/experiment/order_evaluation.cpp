@@ -1,4 +1,4 @@
-// Simulates one order of an experiment on `ideal`, for schedules that search for an order.
+// Simulates one order of an experiment on `ideal`, for the schedule `synthesised`, which searches for one.
 
 #include "sim/experiment/order_evaluation.hpp"
 

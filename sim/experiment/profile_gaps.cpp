@@ -1,4 +1,4 @@
-// Lists what the groups of a plan need and a profile has not measured, for notes of reports.
+// Lists what the groups of a plan need and a profile has not measured, for notes of reports and doubts of `validate`.
 
 #include "sim/experiment/profile_gaps.hpp"
 

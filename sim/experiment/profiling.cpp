@@ -1,4 +1,5 @@
-// Measures a profile of an experiment, and validates: profiles, simulates, runs and compares.
+// Measures a profile of an experiment, for `stagecraft profile`; for `stagecraft validate` it also simulates the
+// experiment with this profile, really runs it, and compares.
 
 #include "sim/experiment/profiling.hpp"
 

@@ -1,4 +1,5 @@
-// Replaces names, files and `base` with `override` in a scenario by what they stand for.
+// Replaces what a scenario refers to as its model and cluster (a name, a file, `base` with `override`, a config.json)
+// by what it stands for, and checks the line `schema`.
 
 #include "sim/experiment/references.hpp"
 

@@ -1,4 +1,5 @@
 // Reads a scenario: resolves references, applies overrides, checks every field, and settles what fields mean together.
+// Also reads model and cluster files, and builds the ModelGraph and the Cluster of checked ones.
 
 #include "sim/experiment/scenario.hpp"
 

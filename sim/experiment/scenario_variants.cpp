@@ -1,4 +1,4 @@
-// Reads a scenario again with more options, without parsing its file again, for diagnoses and searches.
+// Reads a scenario again with the options of a suggestion, without parsing its file again, for diagnoses.
 
 #include "sim/experiment/scenario_variants.hpp"
 

@@ -1,4 +1,5 @@
-// Replaces a cluster that is a platform file of SimGrid by the devices, links and routes in it.
+// Replaces a cluster that is a platform file of SimGrid by the devices, links and routes in it, in a scenario or, for
+// `import simgrid-xml`, as a cluster file.
 
 #include "sim/experiment/simgrid_xml.hpp"
 

@@ -1,4 +1,5 @@
-// How many stages a schedule puts on each rank when it takes the place of another; `compare` and sweeps ask.
+// The pipeline ranks of a plan, and how many stages a schedule puts on each when it takes the place of another;
+// `compare` and sweeps ask.
 
 #include "sim/experiment/stages_of_schedule.hpp"
 

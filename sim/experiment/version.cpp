@@ -1,4 +1,4 @@
-// Version, commit and build ID of this program, and the name of this machine.
+// Version, commit and build ID of this program, the backends that it can use, and the name of this machine.
 
 #include "sim/experiment/version.hpp"
 

@@ -1,5 +1,5 @@
-// What the first process does: it gives jobs to itself and others, and collects how each ended. Part of JobFarm
-// (job_farm.hpp).
+// What the first process of a JobFarm (job_farm.hpp) does: it gives jobs to itself and others, collects how each ended,
+// and takes back the jobs of processes that are lost.
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-// Workers that are forked processes: a job that crashes or hangs ends its worker alone.
+// Workers of a JobFarm that are forked processes, so that a job that crashes or hangs ends its worker alone.
 
 #include <poll.h>
 

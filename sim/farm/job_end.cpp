@@ -1,4 +1,4 @@
-// The ends of jobs as bytes, which other processes send to the first.
+// The ends of jobs as bytes and back, for messages from other processes of a JobFarm to the first.
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,5 @@
-// What every process of a JobFarm does: joins the others, does the jobs that it gets, and shows that it is alive.
+// What every process of a JobFarm does, for sweeps and searches: it joins the others, does the jobs that it gets, and
+// shows that it is alive.
 
 #include "sim/farm/job_farm.hpp"
 

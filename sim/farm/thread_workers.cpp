@@ -1,4 +1,4 @@
-// Workers that are threads of this process.
+// Workers of a JobFarm that are threads of this process.
 
 #include <atomic>
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Workers of another program, such as a Python executor: one function does all jobs of a batch.
+// Workers of a JobFarm in another program, such as a Python executor: one function does all jobs of a batch.
 
 #include <utility>
 

@@ -1,4 +1,5 @@
-// Parameters, floating-point operations and kept arrays of each kind of operation, and how a group divides them.
+// Parameters, floating-point operations and kept arrays of each kind of operation, how a group divides them, and
+// operations as text.
 
 #include "sim/model/operation.hpp"
 

@@ -1,5 +1,5 @@
-// Chooses the operations of a layer whose outputs `recompute: outputs` computes again: norms, activations and
-// up-projections.
+// Chooses the operations of a layer whose outputs `recompute: outputs` computes again: norms, activations,
+// up-projections of latent attention, and rotations of such outputs.
 
 #include "sim/model/recomputed_outputs.hpp"
 

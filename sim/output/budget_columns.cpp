@@ -1,4 +1,5 @@
-// What each row of a table takes of the budget: tokens per second, cost, the training, goodput.
+// The columns about the scenario's budget in the tables of `plan` and `search` (tokens per second, price, time and
+// price of the training, goodput), and the lines below a table that explain them.
 #include "sim/output/budget_columns.hpp"
 
 #include <algorithm>

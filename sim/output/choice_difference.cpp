@@ -1,5 +1,5 @@
-// The column `behind` of `search`: why a row is slower than the first (work, waiting, contention), and what it needs
-// less.
+// The field `behind` of `search` in JSON and on its page: why a row comes after the first (work, waiting, contention),
+// and what it needs less.
 
 #include <cmath>
 #include <vector>

@@ -1,5 +1,5 @@
-// Statistics of `stagecraft convergence`: updates and time to a target loss, the cost over the first method with
-// bootstrap intervals, and convergence.csv and tta.csv.
+// The tables of `stagecraft convergence` as text, convergence.csv and tta.csv, from the losses of training runs:
+// updates and time to a target loss, and the cost relative to the first method with bootstrap intervals.
 
 #include "sim/output/convergence.hpp"
 

@@ -1,5 +1,5 @@
-// Reads spans.csv and memory.csv of a run back into columns, with a lane for each span in which it overlaps no other,
-// for the HTML page and for pictures of earlier runs.
+// Reads spans.csv and memory.csv of a run back into columns, and puts spans into lanes without overlap, for the HTML
+// page and for pictures of earlier runs.
 
 #include "sim/output/html_data.hpp"
 

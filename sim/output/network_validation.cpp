@@ -1,5 +1,5 @@
 // Compares a run over a network of namespaces with its simulation (each iteration, busy time of links, messages, late
-// sleeps), for `validate --network`.
+// sleeps), as text and JSON of `validate --network`.
 
 #include "sim/output/network_validation.hpp"
 

@@ -1,5 +1,5 @@
-// The tables of pipeline ranks in the summary of a run (busy, bubble, memory by class), and of the memory that a real run
-// measured; text.cpp prints both.
+// The table of pipeline ranks (busy, bubble, memory by class), for the summary of a run and the member `ranks` of
+// results.json, and the table of the memory that a real run measured.
 
 #include "sim/output/rank_table.hpp"
 

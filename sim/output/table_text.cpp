@@ -1,5 +1,5 @@
 // Writes a Table as text that fits the terminal, by dropping, shortening and wrapping columns; as Markdown; and as
-// several narrower tables for `compare`.
+// several narrower tables for `compare` and `reproduce`.
 
 #include <algorithm>
 

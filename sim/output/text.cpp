@@ -1,5 +1,5 @@
-// The summary that `run` prints: times, throughput, bubble, memory, links, energy and changes of the cluster, and of
-// real runs also losses, enqueueing and late sleeps.
+// The summary that `run` prints (times, throughput, bubble, memory, links, energy, changes of the cluster; of real runs
+// also losses, enqueueing and late sleeps), and the line of `search` and `compare` about tied weights.
 
 #include "sim/output/text.hpp"
 

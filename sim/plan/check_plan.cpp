@@ -1,4 +1,5 @@
-// Reports everything that is wrong with a plan at once.
+// Checks the stages of a plan (micro-batch sizes, devices, replicas, copies of stages, edges, cycles) and reports
+// everything that is wrong at once; planners call it at their end.
 
 #include <fmt/core.h>
 

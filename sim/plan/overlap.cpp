@@ -1,5 +1,5 @@
 // Numbers the pieces of work of a plan (stage, replica, micro-batch), lists the edges of each stage, and finds the
-// replica on a device.
+// replica on a device; overlap.hpp says which pieces share samples.
 
 #include "sim/plan/overlap.hpp"
 

@@ -1,4 +1,5 @@
-// Which rank runs which stage: linear, loop, V, wave and bidirectional; schedules and planners share these rules.
+// Which rank runs which stage: linear, loop, V, wave and bidirectional. Schedules and planners share these rules, the
+// second direction of a chain, and plans without a model that follow them.
 
 #include "sim/plan/placement.hpp"
 

@@ -1,4 +1,5 @@
-// Places stages on devices, makes simple plans, and answers questions about any: its devices, its ranks, its text.
+// Puts stages on devices, makes a chain of stages without a model and runs a graph of stages as a sequence, and answers
+// questions about any plan: its devices, its pipeline ranks, its text.
 
 #include "sim/plan/plan.hpp"
 

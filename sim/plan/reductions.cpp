@@ -1,4 +1,5 @@
-// Derives from a plan which devices sum which gradients, and which updates wait for each other.
+// Derives from a plan which devices sum which gradients and which updates wait for each other, prices these sums, and
+// cuts them into buckets.
 
 #include "sim/plan/reductions.hpp"
 

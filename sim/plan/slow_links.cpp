@@ -1,4 +1,5 @@
-// The least time of collectives on the links between the very devices of a stage, which prices by shape do not know.
+// The least time of collectives on the links between the very devices of a stage, which prices by shape do not know;
+// stage_costs.cpp counts it.
 
 #include "sim/plan/slow_links.hpp"
 

@@ -1,5 +1,5 @@
-// Cuts the layers, in the order of the model, into consecutive stages so that the slowest stage is as fast as it can
-// be, and then as evenly over the devices.
+// The planner `balanced` cuts the layers, in the order of the model, into consecutive stages so that the slowest stage
+// is as fast as it can be; where stages share devices, it then evens out the devices.
 //
 //   f[s][l] = min over j < l of max(f[s-1][j], cost of layers j..l-1 on the devices of stage s)
 //

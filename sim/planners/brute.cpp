@@ -1,4 +1,5 @@
-// Tries every division of the layers into stages and replicas; a check of `pipedream`.
+// The planner `brute`: tries every division of the layers into stages and replicas by PipeDream's costs on one level,
+// as a check of `pipedream`; chain_partition/brute.cpp has the search.
 
 #include "sim/planners/chain_partition/brute.hpp"
 #include "sim/planners/chain_partition/planning.hpp"

@@ -1,6 +1,6 @@
-// Inference on unequal devices, exactly best over all subsets and orders of the devices and all cuts of the chain of
-// layers: PipeEdge's model (Hu et al., DSD 2022), with its measured times replaced by forwards of the cost table.
-// Devices of one type on equal links are one kind, so that the search grows with their counts and not with 2^devices.
+// The planner `edgepipe`: inference on unequal devices, exactly best over all subsets and orders of devices and all
+// cuts of the chain, in PipeEdge's model (Hu et al., DSD 2022) with forwards of the cost table for its measured times.
+// Devices of one type on equal links are one kind, so the search grows with their counts, not with 2^devices.
 //
 // What the model leaves out: latency of links, and the ways of the first input and of the last result. A tensor that
 // skips a stage crosses every cut on its way; the plan sends it directly.

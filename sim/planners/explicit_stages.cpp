@@ -1,4 +1,5 @@
-// The plan as the scenario lists it: which layers, which devices. Nothing is searched; everything is checked.
+// The planner `explicit`: the stages as the scenario lists them, with their layers and devices. Nothing is searched;
+// everything is checked.
 
 #include <fmt/core.h>
 

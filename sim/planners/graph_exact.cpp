@@ -1,6 +1,6 @@
-// The shortest iteration of all graphs of stages, or of all sequences of them: (m - 1) times the slowest stage and once
-// the longest path through them. Exhaustive for small graphs, or those with chains to fuse and equal branches. If the
-// search gives up, the answer is GraphPipe's partition with a bound that holds for every plan.
+// The planner `graph-exact`: the shortest iteration of all graphs of stages, or of all sequences, (m - 1) times the
+// slowest stage and once the longest path. Exhaustive for small graphs, or with chains to fuse and equal branches; if
+// the search gives up, the answer is GraphPipe's partition with a bound that holds for every plan.
 
 #include <fmt/core.h>
 

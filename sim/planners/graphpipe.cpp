@@ -1,5 +1,5 @@
-// A graph of stages by GraphPipe's partitioner: parallel branches, the least time of the slowest stage, and then the
-// fewest micro-batches in flight.
+// The planner `graphpipe`: a graph of stages by GraphPipe's partitioner, with parallel branches, the least time of the
+// slowest stage, and then the fewest micro-batches in flight.
 
 #include "sim/planners/chain_partition/planning.hpp"
 #include "sim/planners/graph/partition.hpp"

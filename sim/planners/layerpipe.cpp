@@ -1,6 +1,6 @@
-// Each layer's forward, input gradient and weight gradient are separate tasks, each on the device that ends it first:
-// longest processing time first (Graham, SIAM J. Appl. Math. 17 (1969)). The next micro-batch may start when the
-// busiest device is done.
+// The planner `layerpipe`: each layer's forward, input gradient and weight gradient are separate tasks, each on the
+// device that ends it first, longest processing time first (Graham, SIAM J. Appl. Math. 17 (1969)). The next
+// micro-batch may start when the busiest device is done.
 //
 // F of layer l waits for F of l - 1; dX and dW of l wait for dX of l + 1, or at the end for the loss, which F of the
 // last layer computes; dW also waits for the input of the layer. F sends dX the stash without the input of the layer,

@@ -1,6 +1,6 @@
-// The division of a transformer as Megatron-LM writes it (--pipeline-model-parallel-layout): one letter for each part,
-// E for the embedding, t for a layer, m for a module of the token after next, L for scores and loss; | between stages;
-// *N repeats a letter or a group in parentheses; commas mean nothing. "Et*3|(tt|)*29,m|L" has 32 stages.
+// The planner `layout`: stages as Megatron-LM writes them (--pipeline-model-parallel-layout), with a letter for each
+// part: E for the embedding, t for a layer, m for a module of the token after next, L for scores and loss; | between
+// stages; *N repeats a letter or a group in parentheses; commas mean nothing. "Et*3|(tt|)*29,m|L" has 32 stages.
 
 #include <fmt/core.h>
 

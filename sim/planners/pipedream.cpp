@@ -1,4 +1,5 @@
-// Stages, replicas of stages and their servers by PipeDream's dynamic program, level by level.
+// The planner `pipedream`: stages, replicas of stages and their servers by PipeDream's dynamic program, level by level;
+// chain_partition/pipedream.cpp has the search.
 
 #include <fmt/core.h>
 

@@ -1,5 +1,6 @@
-// Piper with the tensor degrees of the option `tensor`, and each layer plain, or with its forward run again. A plan
-// decides both for whole stages, and so does the search.
+// The planner `piper`: the layers as Piper's problem, with the tensor degrees of the option `tensor` and each layer
+// plain or recomputed, and Piper's stages as a plan. A plan decides both for whole stages, and so does the search
+// (chain_partition/piper.cpp).
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
-// Devices in a line that crosses slow links as seldom as can be, layers and replicas to stretches of the line by
-// dynamic programming over the slowest stage or channel, and among the numbers of stages the one with the shortest
+// The planner `spp` puts devices in a line that crosses slow links as seldom as possible, divides layers and replicas
+// over it by dynamic programming over the slowest stage or channel, and takes the number of stages with the shortest
 // iteration when its blocks are taken in list order (the schedule spp-pe).
 
 #include <fmt/core.h>

@@ -1,6 +1,6 @@
-// PipeDream-2BW, algorithm 1: tries every width, depth and micro-batch size, with and without recomputation, on stages
-// with work as equal as the layers allow, and takes the highest throughput that fits. Replicas of a stage are on
-// consecutive devices. If devices differ, stages take them in their order or type by type, and the cuts consider this.
+// The planner `2bw`, algorithm 1 of PipeDream-2BW: tries every width, depth and power of two as micro-batch size, with
+// and without recomputation, on stages as equal as the layers allow, and takes the highest throughput that fits.
+// Replicas of a stage are on consecutive devices; if devices differ, stages take them in their order or type by type.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Which arrays a device stores between its stages because an edge carries them, and after which op each is free.
+// Which arrays a device stores between its stages because an edge of a plan by `layerpipe` carries them, and after
+// which op each is free.
 
 #include "sim/program/edge_arrays.hpp"
 

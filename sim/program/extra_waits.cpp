@@ -1,4 +1,5 @@
-// Adds waits to a finished program and numbers its instructions again so that each still waits for earlier ones.
+// Adds the waits of limit_buffers.cpp to a finished program and numbers its instructions again so that each still waits
+// for earlier ones.
 
 #include "sim/program/extra_waits.hpp"
 

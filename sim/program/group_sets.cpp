@@ -1,4 +1,5 @@
-// Which devices run a collective inside of an op together, where collectives are messages between all of them.
+// Where collectives inside ops are messages (`run.collectives: flows`): which devices run one together, and which
+// therefore begin an op together.
 
 #include "sim/program/group_sets.hpp"
 

@@ -1,4 +1,5 @@
-// Makes a program from a schedule: communication overlaps with computation, in one order that cannot deadlock.
+// Makes a program from a schedule: overlaps communication with computation in one order that cannot deadlock, or leaves
+// it to blocking.cpp (`overlap: false`), and has limit_buffers.cpp add waits for buffers.
 
 #include "sim/program/lower.hpp"
 

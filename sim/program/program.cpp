@@ -1,4 +1,4 @@
-// A Program and its instructions as text, and the shapes of its collectives.
+// A Program and its instructions as text, the memory of its messages, and the shapes of its collectives.
 
 #include "sim/program/program.hpp"
 

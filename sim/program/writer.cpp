@@ -1,5 +1,5 @@
-// Appends instructions to a program with their streams, routes, waits, buffers and weight versions; lower.cpp and
-// blocking.cpp decide the order.
+// Appends ops, predictions and messages to a program with their streams, routes, waits and weight versions
+// (ProgramWriter); lower.cpp and blocking.cpp decide the order, writer_*.cpp add collectives and memory.
 
 #include "sim/program/writer.hpp"
 

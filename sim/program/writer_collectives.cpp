@@ -1,4 +1,5 @@
-// How a ProgramWriter writes the sums of gradients and the updates that wait for them.
+// Writes the sums of gradients over replicas and of tied parameters (part of ProgramWriter): what each waits for, when
+// a bucket may start, and which of them an update waits for.
 
 #include <algorithm>
 

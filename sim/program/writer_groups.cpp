@@ -1,5 +1,6 @@
-// Collectives inside ops. An op begins with what it waits for: its exposed collectives, one after another. The rest of
-// them runs next to its computation, and the next op, and messages with its results, wait for it.
+// Writes collectives inside ops, and opens the sums of gradients that are messages or come in buckets (part of
+// ProgramWriter). An op begins with what it waits for: its exposed collectives, one after another. The rest of them
+// runs next to its computation, and the next op, and messages with its results, wait for it.
 
 #include <algorithm>
 

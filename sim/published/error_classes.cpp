@@ -1,5 +1,5 @@
-// How far predictions may be off: the errors of published runs of the same class of device, format and model, as an
-// interval.
+// How far predictions may be off: the errors of published runs of the same class of device, format and model as an
+// interval, and how many published runs these intervals hold.
 
 #include "sim/published/error_classes.hpp"
 

@@ -1,4 +1,5 @@
-// Which runs and numbers are fitted together.
+// Chooses which runs and numbers are fitted together, for `calibrate` and `reproduce predictions --refit`, and refuses
+// fits that take too long; fit.cpp does each fit.
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,5 @@
-// The intervals of all classes of runs: written to a file once, so that a run of a scenario need not simulate others.
+// Writes intervals.csv, the intervals of all classes of published runs, and reads the interval of an experiment from
+// it, so that a run of a scenario need not simulate others.
 
 #include <algorithm>
 #include <charconv>

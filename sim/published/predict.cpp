@@ -1,4 +1,5 @@
-// Predictions of many measured runs: those that the cache lacks by simulation, on all processors.
+// Predicts many measured runs for `reproduce predictions`: takes the simulations that the cache has, and runs the
+// others on up to 16 cores.
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// The page of predictions: errors as cards, a histogram and tables.
+// The page of predictions: errors as cards, a histogram, a picture and a table, and the publications.
 
 #include <cmath>
 #include <utility>

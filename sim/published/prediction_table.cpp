@@ -1,4 +1,5 @@
-// Predictions next to measured times, and their errors, as text and CSV.
+// Errors of predicted times and memory, ranking of pairs and intervals as text for `reproduce predictions`, and each
+// run with its predicted time as CSV.
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-// Turns a measured run of scenarios/predictions into an experiment and simulates it.
+// Turns a measured run, of scenarios/predictions or from a user's CSV, into an experiment and simulates it on `ideal`.
 
 #include "sim/published/simulated_predictions.hpp"
 

@@ -44,7 +44,7 @@ using AcceleratorsByName = std::map<std::string, Accelerator, std::less<>>;
 /// Loads the files of topologies/devices that the runs need.
 AcceleratorsByName accelerators_of(std::span<const PredictionSet>);
 
-/// Simulates every run that the cache does not have, on all processors, and sets `predicted`. Equal runs are simulated
+/// Simulates every run that the cache does not have, on up to 16 cores, and sets `predicted`. Equal runs are simulated
 /// once. Runs that cannot be simulated are removed from their sets, which count them by reason.
 void predict(std::span<PredictionSet>, PredictionCache&);
 

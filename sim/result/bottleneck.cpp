@@ -1,4 +1,4 @@
-// What holds a run up, in a few words for a row of a table, from its report alone.
+// What holds a run up, in a few words for the column `bottleneck` of `compare --schedules`, from its report alone.
 
 #include "sim/result/bottleneck.hpp"
 

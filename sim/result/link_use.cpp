@@ -1,4 +1,4 @@
-// Bytes on each route and the use of each link over the run.
+// Bytes on each route, and the use of each link over the run, with the memory that devices share as a link.
 
 #include "sim/result/link_use.hpp"
 

@@ -1,4 +1,4 @@
-// The memory of each device over time, from its buffers and their moments in the timeline.
+// The memory of each device over time, from its buffers and their moments in the timeline, and its peak.
 
 #include "sim/result/memory.hpp"
 

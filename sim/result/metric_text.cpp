@@ -1,4 +1,4 @@
-// How the values of a metric are written in text, files, schemas and pages.
+// How the values of a metric are written in text, files, schemas and pages, and read from results.json.
 
 #include <cmath>
 #include <limits>

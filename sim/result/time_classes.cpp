@@ -1,4 +1,5 @@
-// Divides the period of each device by class (kernels, collectives, messages, bubble) for reports and files.
+// Divides the period of each device by class (kernels, collectives, messages, bubble) and computes its rates (tokens,
+// FLOP/s), for reports and files.
 
 #include "sim/result/time_classes.hpp"
 

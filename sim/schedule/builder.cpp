@@ -1,4 +1,5 @@
-// Makes a whole Schedule from the rows of one iteration: repeats them, adds recomputations and updates, and drains.
+// build_schedule(): calls a schedule for one iteration, or for the iterations between two drains, repeats its rows, and
+// adds recomputations and updates. Also reads options of schedules and makes plans without a model.
 
 #include "sim/schedule/builder.hpp"
 

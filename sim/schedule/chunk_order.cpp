@@ -1,5 +1,5 @@
-// The order in which interleaved schedules visit chunks and micro-batches, and ops in that order, with whole or split
-// backwards.
+// The order in which `interleaved`, `interleaved-zb` and `wpipe` visit chunks and micro-batches, and ops in that order,
+// with whole or split backwards; `zb-h1` takes the latter with one chunk.
 
 #include "sim/schedule/chunk_order.hpp"
 

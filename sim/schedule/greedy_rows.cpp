@@ -1,4 +1,5 @@
-// Rows that grow op by op with times and memory, for zero-bubble schedules that are found from the costs.
+// Rows that grow op by op with times and memory, for the zero-bubble schedules that are found from the costs: `zb-1p`,
+// `zb-2p` and `zb-v-auto`.
 
 #include "sim/schedule/greedy_rows.hpp"
 

@@ -1,4 +1,5 @@
-// Reads a plan as ranks with an equal number of stages each, or says why a schedule cannot run on it.
+// Reads a plan as ranks with an equal number of stages each, or says why a schedule cannot run on it; makes empty
+// schedules; and reduces plans and orders to one device for each rank, as CSV files have them.
 
 #include "sim/schedule/layout.hpp"
 

@@ -1,4 +1,5 @@
-// One order of all ops of a schedule that no wait contradicts, in which communication is laid out.
+// One order of all ops of a schedule that no wait contradicts, in which lowering writes the program, or the shortest
+// cycle of ops that wait for each other.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Times and memory of each chunk on each rank, for schedules that are found from the costs.
+// Times and memory of each chunk on each rank, and the longest time of a message, for schedules that are found from the
+// costs: `zb-1p`, `zb-2p`, `zb-v-auto` and `v-adaptive`.
 
 #include "sim/schedule/rank_costs.hpp"
 

@@ -1,4 +1,4 @@
-// Ops and schedules as text, and the text of a search for an order.
+// Ops and schedules as text, ops read from text, and the result of a search for an order as a sentence.
 
 #include "sim/schedule/schedule.hpp"
 

@@ -1,4 +1,5 @@
-// Checks a schedule for a plan rule by rule, and names the op, its rank and its column.
+// Checks levels 2 to 4 of a schedule on a plan (structure, order on each rank, cycles), and turns problems of any level
+// into text and errors; sim/schedule_file has further levels.
 
 #include "sim/schedule/validate.hpp"
 

@@ -1,4 +1,4 @@
-// Converts between ops, actions (ops and messages) and their words in PyTorch's CSV.
+// Converts between ops, actions (ops, messages, sharding and reductions) and their words in PyTorch's CSV.
 
 #include "sim/schedule_file/actions.hpp"
 

@@ -1,4 +1,5 @@
-// Reads a plan as chains of stages, the only plans that PyTorch's CSV can describe, or says why it is none.
+// Reads a plan as chains of stages on one rank each, the only plans that PyTorch's CSV can describe, or says why the
+// plan is not one.
 
 #include "sim/schedule_file/chains.hpp"
 

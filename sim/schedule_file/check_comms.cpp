@@ -1,4 +1,5 @@
-// Level 5 of the checks of a schedule file: messages.
+// Level 5 of the checks of a schedule file: each output that another rank needs has one send and one receive, in the
+// right place and, on a channel of NCCL, in the same order on both sides.
 
 #include <map>
 #include <tuple>

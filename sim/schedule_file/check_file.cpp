@@ -1,4 +1,5 @@
-// All checks of one schedule file, each only where those before it hold, for `stagecraft schedule --file`.
+// Runs levels 1 to 8 of the checks on an order in PyTorch's CSV text, and level 10 when asked, each only where those
+// before it hold; for `schedule`, `import pytorch-csv` and `export pytorch-csv`.
 
 #include "sim/schedule_file/check_file.hpp"
 

@@ -1,4 +1,5 @@
-// Level 6 of the checks of a schedule file: ranks that wait for each other forever.
+// Level 6 of the checks of a schedule file: runs ranks and streams of messages until nothing moves, and reports the
+// shortest cycle of waits when some wait forever.
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,5 @@
-// Level 8 of the checks of a schedule file: sharded weights.
+// Level 8 of the checks of a schedule file: UNSHARD, RESHARD and REDUCE_GRAD of each stage stand where PyTorch needs
+// them.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Level 7 of the checks of a schedule file: memory.
+// Level 7 of the checks of a schedule file: stashes and messages of a rank stay within its memory. `schedule` also
+// prints the peak of each rank.
 
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// Adds messages to an order of computations, as PyTorch places them or right before and after their use.
+// Adds messages to an order of computations: as PyTorch places them, right before and after their use, or received one
+// op earlier.
 
 #include "sim/schedule_file/comms.hpp"
 

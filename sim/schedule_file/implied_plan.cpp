@@ -1,4 +1,5 @@
-// The plan that the rows of a schedule file imply: chains of stages and their micro-batches.
+// The plan that the rows of a schedule file imply (chains of stages and their micro-batches), and the problems of
+// structure that leave no plan.
 
 #include <algorithm>
 #include <iterator>

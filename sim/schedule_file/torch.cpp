@@ -1,4 +1,5 @@
-// What PyTorch makes of a compute-only file (sharding, reductions, messages), and what it cannot express.
+// What PyTorch makes of a compute-only order (sharding, reductions, messages), for `export pytorch-csv --comms`, and
+// which orders PyTorch cannot express.
 
 #include "sim/schedule_file/torch.hpp"
 

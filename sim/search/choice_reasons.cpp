@@ -1,4 +1,5 @@
-// Explains why the first row of a search wins.
+// The lines that explain the answer of a search: why the first row wins, what the next one and other device types
+// reach, which faster one does not fit, and what was not tried.
 
 #include "sim/search/choice_reasons.hpp"
 

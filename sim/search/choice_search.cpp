@@ -1,5 +1,5 @@
-// Runs the tasks of a search in batches on workers, and keeps what each result says; choice_phases.cpp decides which
-// come next.
+// Runs the tasks of a search in batches on workers of this and other processes, and keeps what each result says;
+// choice_phases.cpp decides which come next.
 
 #include "sim/search/choice_search.hpp"
 

@@ -1,4 +1,5 @@
-// Entry of `stagecraft search`: lists the plans, runs the phases, and returns the table of the best.
+// Entry of `stagecraft search` and of the request `search` of `serve`: runs the phases of a search and returns the
+// table of the best; or evaluates tasks for the search of another process.
 
 #include "sim/search/choices.hpp"
 

@@ -9,7 +9,7 @@
 #include "sim/output/plan_table.hpp"
 #include "sim/planners/shared/bounds.hpp"
 
-// Runs every planner on a scenario, for `stagecraft plan`.
+// Runs the planners that were asked for on a scenario, for `stagecraft plan` and `stagecraft serve`.
 
 namespace stagecraft {
 

@@ -1,4 +1,5 @@
-// Lists the plans that a search tries: planners, stages, replicas, groups, recomputation and devices.
+// Lists the plans that a search tries, before any is made: planners, stages, placement, replicas, groups, micro-batch
+// sizes, recomputation and devices, each with lower bounds.
 
 #include "sim/search/plan_variants.hpp"
 

@@ -1,5 +1,5 @@
-// The kinds of message streams with which a schedule cannot deadlock where each op receives right before it and sends
-// right after it.
+// For the column `no deadlock` of `compare --schedules`: the kinds of message streams with which a schedule cannot
+// deadlock where each op receives right before it and sends right after it.
 
 #include "sim/search/safe_streams.hpp"
 

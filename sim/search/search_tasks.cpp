@@ -1,4 +1,5 @@
-// The queue of plans to make and combinations to simulate, the best bound first.
+// The queue of plans to make and combinations to simulate, the least effort and then the best bound first; and the
+// simulations of a plan, one for each policy that can run it.
 
 #include "sim/search/search_tasks.hpp"
 

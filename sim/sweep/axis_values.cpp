@@ -1,4 +1,5 @@
-// The values of an axis of a sweep: lists, and ranges {from, to, by} or {from, to, times}.
+// The values of an axis of a sweep (one, a list, or a range {from, to, by} or {from, to, times}), and the text of a
+// value on one line, for labels.
 
 #include <cmath>
 #include <optional>

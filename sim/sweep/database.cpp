@@ -1,4 +1,5 @@
-// Opens SQLite files that others may have written, with views and triggers switched off and a limit on steps.
+// Opens SQLite files that others may have written (results of sweeps, exports of Nsight Systems), with views and
+// triggers switched off and a limit on steps.
 
 #include "sim/sweep/database.hpp"
 

@@ -1,5 +1,5 @@
-// Resolves, hashes and runs one point of a sweep, in a worker of the farm, and refuses a sweep with a value that is
-// wrong in every point that has it.
+// Resolves and hashes the points of a sweep, refuses a sweep with a value that is wrong in every point that has it, and
+// runs one point after another in a worker of the farm.
 
 #include "sim/sweep/result.hpp"
 

@@ -1,4 +1,5 @@
-// Runs a sweep: its points are jobs of a farm, and results go into the database; for `stagecraft sweep`.
+// Runs a sweep, for `sweep`, `report` and `serve`: chooses its points, gives those without a result to a farm as jobs,
+// and writes the results into its SQLite file.
 
 #include "sim/sweep/run_sweep.hpp"
 

@@ -9,7 +9,8 @@
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/table.hpp"
 
-// Runs a sweep, for `stagecraft sweep`: its points are jobs of a farm, and results go into the file of the sweep.
+// Runs a sweep, for `sweep`, `report` and `serve`: its points are jobs of a farm, and results go into the file of the
+// sweep.
 
 namespace stagecraft {
 

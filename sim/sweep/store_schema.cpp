@@ -1,4 +1,5 @@
-// The tables of a file of sweep results, and the check that a file has them.
+// The SQL of a file of sweep results: its tables and view, the check that a file has them as Stagecraft writes them,
+// and columns that are added for new metrics.
 
 #include "sim/sweep/store_schema.hpp"
 

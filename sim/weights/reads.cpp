@@ -1,4 +1,5 @@
-// Which version of the weights each op of a schedule reads, on every device.
+// Which version of the weights each op of a schedule reads on every device, and the delay and the weight buffers of
+// each stage.
 
 #include "sim/weights/reads.hpp"
 

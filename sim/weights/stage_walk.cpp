@@ -1,5 +1,5 @@
-// Goes over the ops of one stage and says which version each reads by a WeightsRule; reads.cpp does this for all
-// stages.
+// Goes over the ops of one stage, says by a WeightsRule which version of the weights each one reads, and counts weight
+// buffers; reads.cpp does this for all stages, task_needs.cpp for single tasks.
 
 #include "sim/weights/stage_walk.hpp"
 

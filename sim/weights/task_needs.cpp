@@ -1,4 +1,5 @@
-// What a WeightsRule asks of plans whose stages do single tasks (LayerPipe).
+// The delay and the weight buffers of each stage by a WeightsRule, in plans whose stages do single tasks (LayerPipe):
+// tasks of one layer on a device share the versions.
 
 #include "sim/weights/task_needs.hpp"
 

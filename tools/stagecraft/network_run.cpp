@@ -1,5 +1,5 @@
-// Starts `stagecraft run` on the cpu backend once for each device, inside the network namespace of the device, and
-// reads the times back as a Timeline, for `validate --network`.
+// Starts `stagecraft run` on the cpu backend once for each device that has work, inside the network namespace of the
+// device, and reads the times back as a Timeline, for `validate --network`.
 
 #include "tools/stagecraft/network_run.hpp"
 

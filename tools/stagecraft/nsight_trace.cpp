@@ -1,7 +1,10 @@
-// Tables of an export of Nsight Systems (docs.nvidia.com/nsight-systems, "SQLite Schema Reference"), with the names
-// that they have had from 2022.4 on. Times are in nanoseconds. The upper bits of globalTid are the process, which
-// kernels have as globalPid. Tables without rows are absent, unless the export was made with --lazy=false. A range that
-// the program never ended has the end of the session as its end.
+// Reads an export of Nsight Systems, an SQLite file, for `import nsight`, and gives its NVTX ranges, launches, kernels
+// and copies as a trace that read_kineto() understands.
+//
+// Names of tables and columns are as in the "SQLite Schema Reference" (docs.nvidia.com/nsight-systems) from 2022.4 on.
+// Times are in nanoseconds. The upper bits of globalTid are the process, which kernels have as globalPid. Tables
+// without rows are absent, unless the export was made with --lazy=false. A range that the program never ended has the
+// end of the session as its end.
 
 #include "tools/stagecraft/nsight_trace.hpp"
 

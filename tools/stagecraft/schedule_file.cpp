@@ -1,5 +1,6 @@
-// The options that check an order of work (--torch, --streams, --capacity, --weights, --lint and more) and the check
-// itself, for `schedule`; `import` and `export` share its errors.
+// The options of `schedule` that check an order of work, from a file or by name (--torch, --streams, --capacity,
+// --weights, --lint and more), level 9 of the checks (weight versions), and the errors, which `import` and `export`
+// share.
 
 #include "tools/stagecraft/schedule_file.hpp"
 

@@ -1,4 +1,5 @@
-// The text of `explain` about software stacks: their list, and each fact of one stack with its value.
+// The text of `explain` about software stacks: their list, the facts of one stack, and what each stack has of one
+// feature of software.overlap.
 
 #include "tools/stagecraft/software_text.hpp"
 

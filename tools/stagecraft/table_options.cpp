@@ -1,5 +1,5 @@
-// The options --wide, --columns and --color of commands that print tables, the width and color of the terminal, and
-// tables in the format that --format names.
+// The options --wide, --columns, --color and --details of commands that print tables, the width and color of the
+// terminal, and tables in the format that --format names.
 
 #include "tools/stagecraft/table_options.hpp"
 

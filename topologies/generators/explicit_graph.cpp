@@ -1,4 +1,4 @@
-// A cluster written out: every device, switch and link by name.
+// A cluster written out: every device, switch and link by name, and routes that are given.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Checks of partitions, events and clocks of one GPU: do they behave as runs need it?
+// Checks of first_run that look at one GPU: its properties, clocks, partitions and events, and the gaps between
+// kernels.
 
 #include <chrono>
 #include <memory>

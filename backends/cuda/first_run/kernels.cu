@@ -1,4 +1,5 @@
-// Small kernels that show what a device does; the checks of first_run launch them.
+// Small kernels that the checks of first_run launch: they keep multiprocessors busy, copy, fill memory, and note the
+// multiprocessor or the clock.
 
 #include "backends/cuda/first_run/kernels.hpp"
 

@@ -1,5 +1,6 @@
-// Checks a GPU for what running pipelines on it rests on, and prints what it saw as JSON: check by check, so that of
-// one that hangs only the last brace is missing. Exit codes: 0 all checks ran, 1 one could not, 77 there is no device.
+// The program stagecraft_gpu_first_run: checks a GPU for what this backend relies on, and prints the result of each
+// check as JSON at once, so that one that hangs hides no result before it. Exit codes: 0 all checks ran, 1 one could
+// not, 77 there is no device.
 
 #include <iostream>
 #include <set>

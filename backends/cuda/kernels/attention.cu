@@ -1,4 +1,5 @@
-// Attention that keeps its probabilities for the backward: forward and gradients.
+// Attention that keeps its probabilities for the backward: forward and gradients. In mixed precision,
+// library_attention.cpp computes what cuDNN has an engine for.
 
 #include <cmath>
 #include <optional>

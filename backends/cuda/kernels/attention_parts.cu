@@ -1,4 +1,5 @@
-// Attention over one part of the keys and values after another, as CPUs do it.
+// Ring attention: keys and values come part by part from the devices of a context group, and each part rescales the
+// softmax so far. Forward and gradients.
 #include <cmath>
 #include <limits>
 

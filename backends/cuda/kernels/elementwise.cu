@@ -1,4 +1,5 @@
-// What is done to each number alone: activations, sums and copies.
+// Activations, sums of inputs and concatenations: forward and gradients. Kernels also add, scale, round, copy and
+// compare arrays, and look for numbers that are not finite.
 #include <type_traits>
 
 #include "backends/cuda/kernels/each.hpp"

@@ -1,4 +1,5 @@
-// Rows of a table by words and positions: forward, and the sums of their gradients in a fixed order.
+// Embeddings of words, with or without learned positions: forward, and the gradients of their tables, added in a fixed
+// order.
 
 #include <cmath>
 #include <limits>

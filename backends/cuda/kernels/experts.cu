@@ -1,4 +1,5 @@
-// Rows of experts: each is repeated for its experts, and their results are weighed.
+// Chooses the experts of each row by its scores, copies rows for their experts (Dispatch) and weighs the results
+// (Combine): forward and gradients.
 #include <limits>
 
 #include "backends/cuda/kernels/each.hpp"

@@ -1,4 +1,5 @@
-// Matrix products with weights and a bias: forward and both gradients.
+// Matrix products with weights and a bias: forward and both gradients, also together with the GELU before or after
+// them.
 
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/cuda/kernels/matmul.hpp"

@@ -1,4 +1,5 @@
-// Losses and their gradients: cross entropy, also with classes divided over devices, and squares.
+// Losses and their gradients: cross entropy, also with classes divided over devices, and the mean and the sum of
+// squares.
 
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt: converts row-major to column-major, finds a plan for each shape, and runs products with
-// bias, row sums or GELU.
+// Matrix products by cuBLASLt, also with bias, row sums or GELU: converts row-major to column-major, keeps a plan for
+// each shape, and times its algorithms.
 
 #include "backends/cuda/kernels/product_plan.hpp"
 

@@ -1,4 +1,4 @@
-// Copies a message by a few thread blocks, with 16 bytes at once where addresses allow it.
+// Copies a message by a few thread blocks, with 16 bytes at once where addresses allow it (`run.gpu.messages: kernel`).
 
 #include <algorithm>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Updates and predictions of weights, by the formulas of backends/real/formulas.
+// Updates, predictions and reconstructions of weights, a thread for each weight, by the formulas of
+// backends/real/formulas.
 
 #include "backends/cuda/kernels/counter.hpp"
 #include "backends/cuda/kernels/each.hpp"

@@ -1,4 +1,4 @@
-// The members of a group in other processes, over MPI: mpi_members() of transport.hpp, which MpiWire calls.
+// Exchanges the arrays of a group of devices between processes over MPI, inside of an instruction.
 
 #include "backends/real/mpi/transport.hpp"
 

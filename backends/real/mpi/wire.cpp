@@ -1,4 +1,5 @@
-// The short messages of processes over MPI, how the processes part, and the transport of a run over MPI.
+// How the processes of an MPI launcher meet and part, and the short messages between them; transport.cpp carries the
+// messages of a program.
 
 #include "backends/real/mpi/wire.hpp"
 

@@ -1,4 +1,5 @@
-// Combines a few numbers of all processes on the first one, such as the progress in a heartbeat.
+// Combines a few numbers of all processes, such as the progress in a heartbeat: the first process computes the result
+// and sends it to all.
 
 #include "backends/real/processes/reduction.hpp"
 

@@ -1,4 +1,5 @@
-// The processes that a launcher started together, over MPI or TCP: how they begin and end, and the words of farms.
+// The processes that were started together, over MPI or TCP: how they join and end, and the messages of job farms
+// (`sweep`, `search`).
 #include "backends/world.hpp"
 
 #include <fmt/core.h>

@@ -1,4 +1,5 @@
-// Loads a platform file in SimGrid and writes its hosts, its links and the route between every two hosts.
+// Loads a platform file in SimGrid and writes its hosts, its links and the route between every two hosts, for
+// read_platform.cpp.
 
 #include <fmt/format.h>
 #include <unistd.h>

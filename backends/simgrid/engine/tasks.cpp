@@ -1,4 +1,4 @@
-// The table of functions that the program finds in this module.
+// The functions of the SimGrid module that the program calls, in the one symbol that library.cpp looks up.
 
 #include "backends/simgrid/engine/tasks.hpp"
 

@@ -1,5 +1,6 @@
-// Functions of one number. A comparison, an arithmetic operation and a function such as exp count as one each.
-// Gradients use what is cheapest to keep, as in frameworks: y(1 - y) for a sigmoid, 1 - y^2 for tanh.
+// Functions of one number, such as Relu, Exp, Round and Not. A comparison, an arithmetic operation and a function such
+// as exp count as one each. Gradients use what is cheapest to keep, as in frameworks: y(1 - y) for a sigmoid, 1 - y^2
+// for tanh.
 
 #include <algorithm>
 #include <cmath>

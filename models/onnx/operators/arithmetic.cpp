@@ -1,5 +1,5 @@
-// Elementwise operators with broadcasting: one operation for each number of the output. The gradient of an input that
-// was broadcast is a sum over all these numbers.
+// Elementwise operators with broadcasting: arithmetic, comparisons, logic and Where. Most take one operation for each
+// number of the output. The gradient of an input that was broadcast is a sum over all these numbers.
 
 #include <algorithm>
 #include <cmath>

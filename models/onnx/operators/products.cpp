@@ -1,5 +1,5 @@
-// Matrix products: a multiply-add is two operations, so 2 (outputs) x (terms of each sum); each gradient is a product
-// of the same size. The bias of Gemm is part of the last addition.
+// Matrix products (MatMul, Gemm, Einsum): a multiply-add is two operations, so 2 (outputs) x (terms of each sum); each
+// gradient is a product of the same size. The bias of Gemm is part of the last addition.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Reductions over some axes: one operation for each input number, forward and backward.
+// Reductions over axes, ArgMax, CumSum and TopK: one operation for each input number, two in reductions that first take
+// its square, absolute value or exponential; gradients take one, and none in TopK, which keeps its indices.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,5 @@
-// Gather, scatter, concatenate: no arithmetic, but memory is read and written. A look-up keeps its indices.
+// Gather, scatter, concatenate and one-hot, which have no arithmetic but read and write memory; and resizing, whose
+// interpolation counts. A look-up keeps its indices.
 
 #include <fmt/core.h>
 

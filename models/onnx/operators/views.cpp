@@ -1,4 +1,5 @@
-// Views: operators that change only the layout of numbers, without arithmetic and without anything to keep.
+// Operators that count as views, without arithmetic and without anything to keep: reshaping, transposing, slicing,
+// splitting, repeating, padding, casts and dropout.
 
 #include <fmt/format.h>
 

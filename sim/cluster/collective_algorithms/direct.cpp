@@ -1,5 +1,6 @@
-// Every member sends to each other one, in n-1 steps of a group of n. In each step a member sends to one other member
-// and receives from one, so that no port is used twice. The messages are posted together, so one latency is paid.
+// The collective algorithm `direct`, chosen for all-to-all: every member sends to each other one, in n-1 steps of a
+// group of n. In each step a member sends to one other member and receives from one, so that no port is used twice. The
+// messages are posted together, so one latency is paid.
 //
 //   reduce-scatter, all-gather, all-to-all   1/n of the bytes in each step
 //   all-reduce                               a reduce-scatter and an all-gather

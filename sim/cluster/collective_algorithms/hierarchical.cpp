@@ -1,5 +1,5 @@
-// Rings inside the nodes, and rings across the nodes among the members with the same place in their node. N nodes with
-// G members each take, for an array of S bytes:
+// The collective algorithm `hierarchical`: rings inside the nodes, and rings across the nodes among the members with
+// the same place in their node. N nodes with G members each take, for an array of S bytes:
 //
 //   reduce-scatter   a ring in each node over S, then rings across the nodes over S/G
 //   all-gather       the reverse

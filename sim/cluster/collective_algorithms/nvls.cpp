@@ -1,5 +1,6 @@
-// NVSwitch sums and copies in the switch (NVLink SHARP), so each member sends and receives its array about once. Its
-// times depend on channels and the generation of the switch, which no figure of a cluster states yet, so it is refused.
+// The collective algorithm `NVLS`: NVSwitch sums and copies in the switch (NVLink SHARP), so each member sends and
+// receives its array about once. Its times depend on channels and the generation of the switch, which no figure of a
+// cluster states yet, so it is refused.
 
 #include "sim/cluster/collective_algorithms/phase_writer.hpp"
 

@@ -1,4 +1,4 @@
-// Chunks go around the ring of all n members in a pipeline:
+// The collective algorithm `ring`: chunks go around the ring of all n members in a pipeline:
 //
 //   all-reduce                   2(n-1) latencies, 2(n-1)/n of the bytes over every route
 //   reduce-scatter, all-gather   n-1 latencies, (n-1)/n of the bytes

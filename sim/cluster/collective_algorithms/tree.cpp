@@ -1,6 +1,7 @@
-// A binomial tree with ceil(log2 n) levels for n members. Each level takes one latency and moves the whole array,
-// without a pipeline. At the level of distance d, members 0..d-1 exchange with members d..2d-1. A broadcast goes down
-// the levels; an all-reduce sums up them first. A tree does not serve the other kinds.
+// The collective algorithm `tree`, which simulations never choose: a binomial tree with ceil(log2 n) levels for n
+// members. Each level takes one latency and moves the whole array, without a pipeline. At the level of distance d,
+// members 0..d-1 exchange with members d..2d-1. A broadcast goes down the levels; an all-reduce sums up them first. A
+// tree does not serve the other kinds.
 
 #include "sim/cluster/collective_algorithms/phase_writer.hpp"
 

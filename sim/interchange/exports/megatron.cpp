@@ -1,5 +1,6 @@
-// Arguments of Megatron-LM 0.20. What is written is read again by the importer, which knows the rules of Megatron-LM,
-// so that nothing is written that it refuses.
+// Writes a planned experiment as arguments of Megatron-LM 0.20, or refuses it with all reasons; `export megatron`
+// prints them. The importer, which knows the rules of Megatron-LM, reads them again, so that nothing is written that it
+// refuses.
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,5 @@
-// The TOML file of torchtitan up to 0.2.2 (2026-02-20); later releases are configured in Python.
+// Writes a planned experiment as the TOML file of torchtitan up to 0.2.2 (2026-02-20), or refuses it with all reasons;
+// `export torchtitan` prints it. Later releases are configured in Python.
 
 #include <algorithm>
 

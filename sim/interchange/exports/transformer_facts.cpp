@@ -1,5 +1,5 @@
-// Recovers the shape of a transformer (heads, widths, experts, norms) from the operations of its layers, because
-// exporters to Megatron-LM and torchtitan have only the built model.
+// Recovers the shape of a transformer (heads, widths, experts, norms) from the operations of its layers, and from the
+// fields of its model what these do not show, for the exporters to Megatron-LM and torchtitan.
 
 #include "sim/interchange/exports/transformer_facts.hpp"
 

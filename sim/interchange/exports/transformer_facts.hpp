@@ -7,7 +7,7 @@
 
 namespace stagecraft {
 
-/// The shape of a transformer, from its operations; zero where there are none of a kind.
+/// The shape of a transformer, from its operations and the fields of its model; zero where there are none of a kind.
 struct TransformerFacts {
   int layers = 0, hidden = 0, heads = 0, key_value_heads = 0, head_width = 0, feed_forward = 0, sequence = 0,
       vocabulary = 0;

@@ -1,4 +1,5 @@
-// Configurations of DeepSpeed (deepspeed.ai/docs/config-json): export deepspeed writes what this reads.
+// Reads a JSON configuration of DeepSpeed (deepspeed.ai/docs/config-json) as a TrainingSetup, for `import deepspeed`;
+// export deepspeed writes what this reads.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Arguments of Megatron-LM (megatron/training/arguments.py, 0.20, and older names of the same options): export megatron
-// writes what this reads.
+// Reads arguments of Megatron-LM (megatron/training/arguments.py, 0.20, and older names of the same options) as a
+// TrainingSetup, for `import megatron`, and calls the other megatron_*.cpp; export megatron writes what this reads.
 
 #include <algorithm>
 #include <set>

@@ -1,4 +1,4 @@
-// The shape of a model in Megatron-LM's arguments, as fields of the builder transformer.
+// Reads the model from Megatron-LM's arguments, as fields of the builder transformer, and how its experts are divided.
 
 #include <charconv>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What Megatron-LM runs next to computation, as switches of the software stack megatron-core. Only switches that differ
-// from what it usually has are written.
+// Reads what Megatron-LM runs next to computation, as switches of the software stack megatron-core, and its buckets of
+// gradients. Only switches that differ from what the stack usually has are written.
 
 #include <limits>
 

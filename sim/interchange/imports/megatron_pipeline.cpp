@@ -1,4 +1,5 @@
-// Pipeline parallelism in Megatron-LM's arguments.
+// Reads the pipeline from Megatron-LM's arguments (ranks, virtual stages, the layout of the layers), and refuses
+// divisions of layers that Megatron-LM refuses.
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
-// Times of tasks that megatron/training/simulation of Megatron-LM writes (pull requests 3138 and 5104). Both files have
-// a task for each forward and backward of a micro-batch in a model chunk of a pipeline rank, with its milliseconds:
-// task_durations.json as {TASK: {"duration_ms": ...}}, finished_tasks.json as {RANK: [{"duration": ...}]}.
+// Reads times of tasks that megatron/training/simulation of Megatron-LM writes (pull requests 3138 and 5104), as a
+// model with a layer for each chunk, for `import megatron-timing`. Both files have a task for each forward and backward
+// of a micro-batch in a model chunk of a pipeline rank, with its milliseconds: task_durations.json as {TASK:
+// {"duration_ms": ...}}, finished_tasks.json as {RANK: [{"duration": ...}]}.
 
 #include "sim/interchange/imports/megatron_timing.hpp"
 

@@ -1,5 +1,5 @@
 // Splits a shell script into commands and words as a shell would, with variables, arrays and arithmetic but without
-// running anything; megatron_arguments.cpp calls it.
+// running anything; megatron_arguments.cpp and torchtitan_command.cpp call it.
 
 #include "sim/interchange/imports/shell_words.hpp"
 

@@ -1,5 +1,5 @@
-// Job configurations of torchtitan (torchtitan/config/job_config.py, 2025), which export torchtitan writes, and command
-// lines of releases since 2026-02-23.
+// Reads a job configuration of torchtitan (torchtitan/config/job_config.py, 2025), which export torchtitan writes, or a
+// command line of releases since 2026-02-23, as a TrainingSetup, for `import torchtitan`.
 
 #include <algorithm>
 #include <optional>

@@ -1,4 +1,5 @@
-// The command line of torchtitan releases that are configured in Python, as keys and values of its older TOML files.
+// Reads the command line of torchtitan releases that are configured in Python as keys and values of its older TOML
+// files; torchtitan.cpp calls it.
 
 #include "sim/interchange/imports/torchtitan_command.hpp"
 

@@ -48,7 +48,7 @@ struct SetupOptions {
 /// Arguments of Megatron-LM, as words with white space between, or a shell script that has them. Variables that the
 /// script sets are followed. InputError where an argument is not what it should be.
 TrainingSetup read_megatron(const std::string& text, const std::string& file, const SetupOptions&);
-/// A job configuration of torchtitan in TOML.
+/// A job configuration of torchtitan in TOML, or the command line of a release that is configured in Python.
 TrainingSetup read_torchtitan(const std::string& text, const std::string& file, const SetupOptions&);
 /// A configuration of DeepSpeed in JSON.
 TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions&);

@@ -1,5 +1,6 @@
 // What Megatron-Bridge 0.7 demands beyond Megatron-LM (067f987, 2026-08-22): ConfigContainer.validate of
-// training/config.py and training/comm_overlap.py, restated. What a recipe sets itself is not known here.
+// training/config.py and training/comm_overlap.py, restated. What a recipe sets itself is not known here. Also finds
+// the rules that overrides of a recipe break, for `check --framework bridge`.
 
 #include "sim/interchange/rules/bridge.hpp"
 

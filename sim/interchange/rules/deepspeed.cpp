@@ -1,5 +1,5 @@
 // What DeepSpeed 0.19.6 demands (edaa722, 2026-08-22): runtime/config.py, runtime/pipe/engine.py and module.py,
-// restated.
+// restated; and which of these rules a run breaks.
 
 #include "sim/interchange/rules/deepspeed.hpp"
 

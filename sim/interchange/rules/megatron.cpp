@@ -1,5 +1,6 @@
 // What Megatron-LM 0.20 demands (d98e8a64, 2026-08-22): megatron/training/arguments.py, core/model_parallel_config.py,
-// core/transformer/transformer_config.py, core/parallel_state.py and core/pipeline_parallel/schedules.py, restated.
+// core/transformer/transformer_config.py, core/parallel_state.py and core/pipeline_parallel/schedules.py, restated;
+// imports/megatron_rules.cpp and megatron_pipeline.cpp compare arguments with them.
 
 #include "sim/interchange/rules/framework_rule.hpp"
 

@@ -1,5 +1,5 @@
 // What torchtitan demands: tag 0.2.2 (2026-02-20), and main of 2026-08-21 (b5bcd76), which is configured in Python; and
-// the schedules of torch.distributed.pipelining (PyTorch 00722e64), restated.
+// the schedules of torch.distributed.pipelining (PyTorch 00722e64), restated; and which of these rules a run breaks.
 
 #include "sim/interchange/rules/torchtitan.hpp"
 

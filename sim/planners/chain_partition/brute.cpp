@@ -1,4 +1,5 @@
-// Tries every division of a chain into stages and replicas; the planner `brute` and tests call it.
+// Tries every division of the layers into stages and replicas, with every choice of devices where there are several
+// types; the planner `brute` and tests call it.
 
 #include "sim/planners/chain_partition/brute.hpp"
 

@@ -1,4 +1,5 @@
-// Searches for the fastest chain of stages on devices of several types; the planners of chains share it.
+// Searches for the fastest chain of stages on devices of several types, any of which may form a stage; the planners
+// `pipedream` and `piper` and the bound of the best stages (shared/bounds.cpp) call it.
 
 #include "sim/planners/chain_partition/mixed.hpp"
 

@@ -1,5 +1,6 @@
-// PipeDream's optimizer (Narayanan et al., SOSP 2019, section 3.1). A[a][b][m] is the least time between micro-batches
-// of the layers from cut a to cut b on m machines of a level:
+// PipeDream's optimizer (Narayanan et al., SOSP 2019, section 3.1) on equal devices or on several types, for the
+// planner `pipedream`. A[a][b][m] is the least time between micro-batches of the layers from cut a to cut b on m
+// machines of a level:
 //
 //   one stage      A = stage(a, b, m)
 //   a last stage   A = min over cuts c between and r < m of max(A[a][c][m-r], stage(c, b, r), edge(c, r), edge(b, r))

@@ -1,4 +1,5 @@
-// A stage with tensor degree t and data degree d, when s is the sum of the data degrees from it on, takes
+// Piper's search on devices of one type, for the planner `piper`: the least time of the slowest stage, by bisection. A
+// stage with tensor degree t and data degree d, when s is the sum of the data degrees from it on, takes
 //
 //   sum of seconds / d + (sum over cut edges of 2 bytes / d + sum of 4 (d-1)/d parameters / N) / bandwidth
 //

@@ -1,5 +1,6 @@
-// Piper's stages where devices differ: without tensor parallelism, so the devices from a stage on are the sum of their
-// data degrees, and with one variant for a whole stage, which has to fit on every type that its replicas are of.
+// Piper's search on devices of several types, for the planner `piper`: without tensor parallelism, so the devices from
+// a stage on are the sum of their data degrees, and with one variant for a whole stage, which has to fit on every type
+// that its replicas are of.
 
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// Lists for each cut the stages that may follow it, by time and memory; Piper's search chooses among them.
+// Lists for each cut the stages that may follow it, by time and memory, and says when they are too many; Piper's search
+// chooses among them.
 
 #include "sim/planners/chain_partition/piper_options.hpp"
 

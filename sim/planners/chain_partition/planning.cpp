@@ -1,4 +1,5 @@
-// Turns the options of a planner of chains into the problem that these searches solve, and their result into a plan.
+// Between planners and the searches of this folder: shared fields, devices and bandwidths, the model with its costs as
+// a problem, and PipeDream's pipeline as a plan. Planners of graphs and `spp` use parts of it.
 
 #include "sim/planners/chain_partition/planning.hpp"
 

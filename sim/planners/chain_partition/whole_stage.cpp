@@ -1,5 +1,5 @@
-// Sums over the layers of a stage that all run in one variant, each from the stage before it; Piper's search reads
-// them.
+// Time, bytes and memory of a stage whose layers all run in one variant, summed from the stage that is one layer
+// shorter where there is one; Piper's searches read them.
 
 #include "sim/planners/chain_partition/whole_stage.hpp"
 

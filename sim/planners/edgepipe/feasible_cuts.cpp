@@ -1,4 +1,5 @@
-// Whether a chain of stages with at most some period exists, by the cuts that each set of devices reaches.
+// The cuts that chains of allowed stages reach with each set of devices: whether a chain runs all layers within a
+// period, for search.cpp, and which cuts lead to the end, for min_latency.cpp.
 
 #include "sim/planners/edgepipe/search.hpp"
 

@@ -1,4 +1,5 @@
-// The chain of stages with the smallest sum of times, among those whose stages are allowed.
+// The chain of allowed stages with the least latency, or with the least sum of message times on a shared medium, and a
+// lower bound on that sum; search.cpp of the planner `edgepipe` calls it.
 
 #include "sim/planners/edgepipe/search.hpp"
 

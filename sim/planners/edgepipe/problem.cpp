@@ -1,4 +1,5 @@
-// PipeEdge's problem (a chain of layers on any devices in any order) and the times and memory of a solution.
+// PipeEdge's problem (a chain of layers on any devices in any order), the times and memory of a solution, and which
+// stages each kind of device may run within limits.
 
 #include "sim/planners/edgepipe/problem.hpp"
 

@@ -1,4 +1,5 @@
-// Searches for PipeEdge's fastest chain by the least period or latency; the planner `edgepipe` calls it.
+// Searches for PipeEdge's best chain by period, latency, time of all items, or period on a shared medium, and says why
+// there is none; the planner `edgepipe` and `import pipeedge` call it.
 
 #include "sim/planners/edgepipe/search.hpp"
 

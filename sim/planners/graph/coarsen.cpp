@@ -1,5 +1,5 @@
 // Fuses chains of a graph of layers into blocks, so that searches on large models stay short, and finds exchangeable
-// chains.
+// chains, both for the planner `graph-exact`.
 
 #include "sim/planners/graph/coarsen.hpp"
 

@@ -1,4 +1,5 @@
-// Time, memory and path of a partition of a graph of layers, which all planners of graphs compare.
+// Time, memory and path of stages and partitions of a graph of layers, a lower bound for all partitions, and the mixes
+// of devices that stages may have; all planners of graphs share them.
 
 #include "sim/planners/graph/problem.hpp"
 

@@ -1,5 +1,5 @@
-// Numbers the parts of a series-parallel graph by kind, so that equal parts are solved once; GraphPipe's algorithm
-// reads it.
+// Numbers the parts of a series-parallel graph by kind, with the costs of their stages, so that equal parts are solved
+// once; GraphPipe's algorithm reads it.
 
 #include "sim/planners/graph/structure.hpp"
 

@@ -1,4 +1,5 @@
-// Lower bounds on the time of every plan on some devices, for the column of `plan` and for searches.
+// Lower bounds on the time of every plan on some devices, for the column `room` of `plan`, for `search`, and for
+// planners whose search is a heuristic.
 
 #include "sim/planners/shared/bounds.hpp"
 

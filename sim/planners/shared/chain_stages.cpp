@@ -1,4 +1,5 @@
-// What planners of chains share: their options, the devices of each stage, and the second direction.
+// What the planners `balanced` and `layout` share: their options, the devices of each stage by its placement, and the
+// second direction.
 
 #include "sim/planners/shared/chain_stages.hpp"
 

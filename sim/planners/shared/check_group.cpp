@@ -1,4 +1,5 @@
-// The rules of groups and of divided states.
+// Checks the options `group` and `shard` of a plan: what a group cannot divide in the model, groups across nodes or
+// types of devices, the order of ranks, and stages that share devices.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Moves boundaries between stages until the busiest device has the least work; the planner `balanced` calls it.
+// Moves boundaries between stages that share devices until no move lowers the load of the busiest ones (a local
+// optimum), and bounds that load from below; the planner `balanced` calls it.
 
 #include "sim/planners/shared/even_out.hpp"
 

@@ -1,4 +1,5 @@
-// Reads the `plan:` map of a scenario as typed options, and makes options for another planner from them.
+// Reads the `plan:` map of a scenario as typed options, writes them as text, and makes options for another planner from
+// them.
 
 #include "sim/planners/shared/plan_spec.hpp"
 

@@ -1,4 +1,5 @@
-// What all planners share: checks before a plan is made, edges between stages, devices, recomputation and memory.
+// What planners share: make_plan(), the edges, samples and checks of a finished plan, the options `devices`, `share`
+// and `recompute`, and how a heuristic is reported.
 
 #include "sim/planners/shared/planner.hpp"
 

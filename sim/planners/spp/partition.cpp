@@ -1,5 +1,5 @@
-// The dynamic program of the planner `spp`: orders devices in a line that avoids slow links, and divides the layers
-// over it.
+// The search of the planner `spp`: orders devices in a line that avoids slow links, divides the layers over it by a
+// dynamic program, and computes the iteration of a division in list order.
 
 #include "sim/planners/spp/partition.hpp"
 

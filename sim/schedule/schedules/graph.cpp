@@ -1,4 +1,5 @@
-// The schedule `graph`: kFkB on graphs of stages, of which 1F1B is the one on a chain.
+// The schedule `graph`: kFkB on a DAG of stages, each with its own k and micro-batch size; on a chain of equal stages
+// it is 1F1B.
 
 #include <algorithm>
 

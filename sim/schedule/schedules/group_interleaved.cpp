@@ -1,4 +1,5 @@
-// The schedule `group-interleaved`: interleaved 1F1B in groups of fewer micro-batches than ranks.
+// The schedule `group-interleaved`: interleaved 1F1B that turns to the next chunk after few micro-batches, by default
+// half the number of ranks, which needs the least memory.
 
 #include <algorithm>
 #include <numeric>

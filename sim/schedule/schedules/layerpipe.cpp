@@ -1,4 +1,5 @@
-// Orders tasks of single layers, which the planner `layerpipe` makes, by the intervals in which they run.
+// The schedule `layerpipe`: a modulo schedule of the tasks of single layers that the planner `layerpipe` makes; every
+// interval starts a micro-batch.
 
 #include <fmt/core.h>
 

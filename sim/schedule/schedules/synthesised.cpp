@@ -1,4 +1,5 @@
-// An order found by search; the entry of the catalog, its options, and the reason why no order fits.
+// The schedule `synthesised`: runs the search of synthesis/ within the memory that weights leave, times its orders and
+// known schedules, and returns the best one that fits, with its lower bound.
 
 #include <algorithm>
 #include <cmath>

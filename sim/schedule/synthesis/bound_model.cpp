@@ -1,5 +1,5 @@
-// What lower bounds of the search for an order know: shortest times to the start and the end, and constraints by
-// memory.
+// What holds for every order of a plan, for the lower bounds of `synthesised`: least times of stages, messages and
+// round trips, and which forwards wait because memory is full.
 
 #include "sim/schedule/synthesis/bound_model.hpp"
 

@@ -1,4 +1,5 @@
-// The least time before and after each op, for one rank, from which lower bounds follow.
+// For the lower bounds of `synthesised`: the least time before (head) and after (tail) each op, and when one machine
+// with such jobs ends at the earliest.
 
 #include "sim/schedule/synthesis/bound_model.hpp"
 

@@ -1,4 +1,5 @@
-// Improves the policies of list schedules by hill climbing.
+// The first part of the search of `synthesised`: makes list schedules (list_scheduler.cpp) by many starting policies,
+// and improves the best four policies by hill climbing.
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// Makes an order by list scheduling: each rank takes the ready step with the least key; the search starts from such
-// orders.
+// Makes an order by list scheduling, for improve_lists.cpp: each free rank runs the ready step with the least key, and
+// a forward only if the rank's memory still lets its micro-batches finish.
 
 #include "sim/schedule/synthesis/list_scheduler.hpp"
 

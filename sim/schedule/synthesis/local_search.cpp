@@ -1,4 +1,5 @@
-// Improves orders by moving steps on their critical path.
+// The second part of the search of `synthesised`: moves steps on the critical path of an order (simulated annealing),
+// then tries all orders of short windows on the critical path of the best one.
 
 #include <algorithm>
 #include <cmath>

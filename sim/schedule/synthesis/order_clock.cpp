@@ -1,4 +1,5 @@
-// How long an order takes in the search, and its critical path.
+// Times orders for the search of `synthesised`: the first iteration and the period without contention, and the critical
+// path.
 
 #include "sim/schedule/synthesis/order_clock.hpp"
 

@@ -1,4 +1,5 @@
-// Turns one iteration of a plan into a job shop (a machine for each rank), and orders of it back into schedules.
+// Turns one iteration of a plan into a job shop (a machine for each rank) for the search of `synthesised`, turns its
+// rows back into schedules, and checks the memory that rows need.
 
 #include "sim/schedule/synthesis/scheduling_problem.hpp"
 

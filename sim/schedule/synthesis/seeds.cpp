@@ -1,4 +1,5 @@
-// Known schedules on this plan, from which the search for an order starts.
+// The orders from which the search of `synthesised` starts: known schedules with several options, one micro-batch at a
+// time, and repeated V-shaped blocks.
 
 #include "sim/schedule/synthesis/seeds.hpp"
 

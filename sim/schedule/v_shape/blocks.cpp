@@ -1,4 +1,5 @@
-// A V-shaped schedule from one building block for each rank, repeated and compacted (`v-half`, `v-min`).
+// V-shaped schedules from a building block for each rank, repeated and compacted, for `v-half` and `v-min`; for the
+// search of `synthesised` also a list of blocks to start from.
 
 #include "sim/schedule/v_shape/blocks.hpp"
 

@@ -1,4 +1,5 @@
-// Patterns of six steps for all ranks, and the rows of `v-adaptive` that come of repeating one.
+// For `v-adaptive`: the patterns of six steps from which its search chooses, and rows_from(), which repeats one pattern
+// for each rank and reshapes the rows (another warm-up, another end, fewer bubbles).
 
 #include "sim/schedule/v_shape/patterns.hpp"
 

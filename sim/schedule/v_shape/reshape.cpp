@@ -1,4 +1,5 @@
-// Steps that turn a repeated pattern into a schedule: another warm-up, the end, and passes moved into bubbles.
+// The steps of rows_from() (patterns.cpp, for `v-adaptive`) after it has repeated a pattern: another warm-up, fewer
+// micro-batches, another end, and later passes moved into bubbles.
 
 #include "sim/schedule/v_shape/reshape.hpp"
 

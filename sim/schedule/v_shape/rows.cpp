@@ -1,4 +1,5 @@
-// Rows of passes that take one step each: their peak of activations, and moving passes as early as possible.
+// Rows of passes that take one step each, for `v-adaptive`: their order over all ranks, their peak of activations,
+// moving passes as early as possible, and ordering weight gradients.
 
 #include "sim/schedule/v_shape/rows.hpp"
 

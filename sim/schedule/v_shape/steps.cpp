@@ -1,4 +1,5 @@
-// How a step changes the activations of a rank, and the order of steps by time.
+// How a step changes the activations of a rank if free steps run weight gradients, for blocks.cpp; and ops sorted by
+// their steps, for `1f1b-v` and `layerpipe`.
 
 #include "sim/schedule/v_shape/steps.hpp"
 

@@ -1,4 +1,5 @@
-// How long rows of passes take with the times of the work, and at least.
+// For the search of `v-adaptive`: how long rows take with the costs of each rank, and a lower bound for all rows with a
+// number of activations.
 
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// The next character of a text that a small grammar makes. A sample starts anywhere in the text, which is a ring.
+// The task `charlm`: the next character of a text that a small grammar makes. A sample starts anywhere in the text,
+// which is a ring.
 
 #include <fmt/core.h>
 

@@ -1,4 +1,5 @@
-// Whole numbers for a network that stays in whole numbers: target j is x[j] + x[j + 1], indices modulo the inputs.
+// The task `integers`: whole numbers for a network that stays in whole numbers. Target j is x[j] + x[j + 1], indices
+// modulo the inputs.
 
 #include "sim/training/random.hpp"
 #include "sim/training/rows.hpp"

@@ -1,4 +1,5 @@
-// Inputs and targets that fit every model and mean nothing: for measuring time.
+// The task `random`: random inputs and targets, which fit every model with an input and at most one loss and mean
+// nothing: for measuring time.
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
-// `stagecraft check`: collects the problems of all files with check_input() and prints them as text, JSON, GitHub
-// annotations or SARIF (problem_formats.cpp).
+// `stagecraft check`: collects the problems of all files, by check_input() or by the rules of a framework
+// (check_framework.cpp), and prints them as text, JSON, GitHub annotations or SARIF (problem_formats.cpp).
 
 #include <fmt/core.h>
 

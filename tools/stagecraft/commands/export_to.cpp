@@ -1,5 +1,5 @@
 // `stagecraft export`: writes a scenario, a schedule or a cluster in the formats of other programs, with notes on what
-// they cannot say; sim/interchange and simgrid_files.cpp have the formats.
+// they cannot say; sim/interchange, sim/schedule_file and simgrid_files.cpp have the formats.
 
 #include <algorithm>
 #include <filesystem>

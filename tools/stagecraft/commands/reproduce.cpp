@@ -1,5 +1,5 @@
 // `stagecraft reproduce`: simulates what publications have in tables and compares their figures; with `predictions`,
-// measured runs of publications, also to fit shares and intervals.
+// compares measured runs of publications with simulations, or fits shares and intervals to them.
 
 #include <algorithm>
 

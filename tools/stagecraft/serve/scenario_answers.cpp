@@ -1,4 +1,5 @@
-// Answers about scenarios: load, check, run.
+// Answers of `serve` about scenarios: load, check and run, also with stages and an order that functions of the client
+// give.
 
 #include <algorithm>
 #include <cmath>

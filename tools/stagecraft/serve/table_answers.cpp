@@ -1,4 +1,5 @@
-// Answers that are tables: compare, plan, search and sweep; and one order without a scenario.
+// Answers of `serve` that are tables (compare, plan, search, sweep), one order without a scenario (schedule), and tasks
+// for the search of another process (search_task).
 
 #include <chrono>
 #include <utility>

@@ -1,4 +1,4 @@
-// Takes the place of MPI in a build without it.
+// Refuses processes that a launcher of MPI started, in a build without MPI, and says what to install.
 
 #include <fmt/core.h>
 
