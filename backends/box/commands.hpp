@@ -8,7 +8,8 @@
 
 namespace stagecraft::box {
 
-/// What builds a network, in the words of iproute2: the inputs of `ip -batch` and `tc -batch` of each space.
+// What builds a network, in the words of iproute2 (the inputs of `ip -batch` and `tc -batch` of each space), and its
+// settings of the kernel.
 
 /// Bytes that a connection may have under way where queues are fair: enough for its rate, and less than a queue holds,
 /// so that nothing is lost. After a loss TCP gives a message to its receiver only when the lost packet has come again.

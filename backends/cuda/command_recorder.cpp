@@ -145,13 +145,13 @@ class RecordedKernels final : public real::Kernels {
       : recorder_(recorder), queue_(queue), inner_(inner) {}
 
   std::size_t width() const override { return inner_.width(); }
-  void* allocate(std::size_t) override { throw InternalError("memory of a stream is taken while it is written down"); }
+  void* allocate(std::size_t) override { throw InternalError("memory of a stream is taken while work is recorded"); }
   void release(void*, std::size_t) override {
-    throw InternalError("memory of a stream is given while it is written down");
+    throw InternalError("memory of a stream is given while work is recorded");
   }
-  void upload(std::span<const double>, void*) override { throw InternalError("an upload is written down"); }
-  void download(const void*, std::span<double>) override { throw InternalError("a download is written down"); }
-  bool finite(real::Tensor) override { throw InternalError("numbers are looked at while work is written down"); }
+  void upload(std::span<const double>, void*) override { throw InternalError("an upload is recorded"); }
+  void download(const void*, std::span<double>) override { throw InternalError("a download is recorded"); }
+  bool finite(real::Tensor) override { throw InternalError("numbers are looked at while work is recorded"); }
 
   void copy(const void* from, void* to, std::size_t bytes) override {
     record([=](real::Kernels& k) { k.copy(from, to, bytes); }, RecordedCall::Copy, from, to,

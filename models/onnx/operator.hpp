@@ -39,7 +39,7 @@ struct OperatorResult {
   double forward = 0;                                       ///< Floating-point operations.
   std::vector<std::optional<GradientWork>> gradients = {};  ///< One per input; absent: no gradient flows to it.
   double extra_stash = 0;  ///< Bytes that backward reads in addition to inputs and output.
-  bool view = false;       ///< The output has numbers of input 0 and no others.
+  bool view = false;       ///< It counts as a view: no work, and nothing is kept.
 };
 
 struct Operator;

@@ -30,7 +30,7 @@ struct Change {
   friend bool operator==(const Change&, const Change&) = default;
 };
 
-/// Each op takes longer by its own random factor, uniform between 1 and 1 + most.
+/// Each op takes longer by its own random factor, uniform between 1 and 1 + max_fraction.
 struct Jitter {
   double max_fraction = 0;
   std::uint64_t seed = 1;

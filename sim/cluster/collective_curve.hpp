@@ -24,7 +24,7 @@ struct CollectiveCurve {
   int ranks = 2, nodes = 1;
   std::vector<Point> points;  ///< Sorted by bytes, all different.
 
-  /// On the line through the two nearest points, in logarithms of bytes and time. Above the largest size the rate of
+  /// On a monotone cubic through the points, in logarithms of bytes and time. Above the largest size the rate of
   /// the largest point holds. Nothing below the smallest size: use the formula there.
   std::optional<Seconds> time_of(Bytes) const;
 };

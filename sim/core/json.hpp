@@ -19,8 +19,8 @@ struct JsonError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A JSON document as a value. Members of an object keep their order. Only json.cpp and json_reader.cpp include the
-/// library that parses and prints numbers and strings, because its header takes seconds to compile.
+/// A JSON document as a value. Members of an object keep their order. No header includes the library
+/// that parses and prints numbers and strings, because its header takes seconds to compile.
 class Json {
  public:
   using Array = std::vector<Json>;

@@ -12,7 +12,7 @@ namespace stagecraft {
 /// The closest of `candidates` to `word` within max(1, length/3) edits (swaps count one), or nothing.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
-/// "did you mean 'x'?", or the allowed words when there are at most twelve, or nothing.
+/// "did you mean 'x'?", or the allowed words when there are at most fifteen, or nothing.
 std::string suggest(std::string_view word, std::span<const std::string> candidates);
 
 std::string join(std::span<const std::string> words, std::string_view separator = ", ");

@@ -24,7 +24,7 @@ void check_finite(double seconds);
 /// Returns the costs unchanged when check_finite() accepts the time of each stage.
 StageCosts checked(StageCosts);
 
-/// InputError for a group, or divided states, under a weights policy that no reference run covers.
+/// InputError for groups, divided states, flows or recomputation that are not modeled together.
 void check_group_policy(const PlannedExperiment&);
 
 /// Refuses what no real machine does: changes and jitter of the cluster, and plans of single tasks. Emulated

@@ -13,7 +13,7 @@ namespace stagecraft {
 struct ChakraTraces {
   std::vector<DeviceId> devices;    ///< Device of each rank.
   std::vector<std::string> traces;  ///< Bytes of the file of each rank.
-  std::string groups;               ///< JSON: ranks that reduce gradients together; empty where there are none.
+  std::string groups;               ///< JSON: ranks of each process group; empty where there are none.
   std::vector<std::string> notes;   ///< What the traces cannot say.
 };
 

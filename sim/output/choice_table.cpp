@@ -19,7 +19,7 @@ namespace {
 
 constexpr double kSame = 1 + 1e-9;
 
-/// What weights it reads, where they are stale.
+/// The schedule, with the weights policy where weights are stale.
 std::string order_text(const Choice& c) {
   return c.weights == "flush" ? c.schedule : fmt::format("{}, {}", c.schedule, c.weights);
 }

@@ -107,7 +107,7 @@ IdVector<DeviceId, RankId> ranks_of(const Plan&);
 Plan chain_plan(int stages, int ranks, int micro_batches);
 
 /// Throws InputError or Infeasible with everything wrong: cycle, sizes that do not nest, micro-batch smaller than the
-/// replicas, mini-batch not a multiple. Every command that takes a plan calls it.
+/// replicas, mini-batch not a multiple. Planners call it before they return a plan.
 void check_plan(const Plan&);
 
 /// Adds an order edge between each stage and the next in topological order: a graph run as a sequence, which is the

@@ -51,7 +51,7 @@ constexpr std::size_t kMostOrdered = 4;  ///< Types of which every order is trie
 struct Candidate {
   int width = 1, depth = 1, size = 1;
   Recomputation recompute = Recomputation::None;
-  std::vector<int> devices;          ///< Devices of the first stage, then the second, as indices into Search::devices_.
+  std::vector<int> devices;          ///< Devices of the first stage, then the second, as indices into devices_.
   std::vector<std::set<int>> types;  ///< Types of the devices of each stage.
   std::vector<int> starts;           ///< First layer of each stage.
   double period = 0, memory = 0;

@@ -65,7 +65,7 @@ std::size_t group_end(const std::vector<Op>& ops, std::size_t first);
 std::string to_text(const Op&);                ///< "0F1" is stage 0, forward, micro-batch 1; "0U2" its third update.
 std::optional<Op> parse_op(std::string_view);  ///< The whole text must match.
 std::string to_grid(const Schedule&);          ///< One row a device, in order.
-/// "period 77; no order is shorter than 72 (the work of rank 0), so it is at most 6.9 % too long", in any unit.
+/// "period 77, at most 6.9 % too long: no order is shorter than 72 (the work of rank 0)", in any unit.
 std::string to_text(const ScheduleSearch&, const std::function<std::string(Seconds)>& time);
 
 }  // namespace stagecraft

@@ -16,7 +16,7 @@ struct WeightsDef {
   bool needs_flush = false;  ///< True: only right when every iteration drains.
   WeightsRule paper;
   std::optional<WeightsRule> as_released = {};  ///< What the published code does, where it differs from its paper.
-  const config::MapSpec* fields = nullptr;      ///< Beside `fidelity`.
+  const config::MapSpec* fields = nullptr;      ///< In addition to `fidelity`.
   /// Puts the fields of a checked map into a rule. Throws InputError for what cannot go together.
   void (*read)(const config::Value& map, WeightsRule&) = nullptr;
 };

@@ -1,7 +1,7 @@
 // Attention as one operator, as optimizers and newer exporters write it, rotary embeddings, and embeddings with a norm.
 // For q queries over k keys in heads of width d with values of width v: 2 q k d and 2 q k v operations per head, five
-// per score for softmax; twice that for the gradients. Backward keeps queries, keys, values and probabilities. Products
-// with weights count 2 (outputs) x (inputs).
+// per score for softmax; twice the products for the gradients. Backward keeps queries, keys, values and probabilities.
+// Products with weights count 2 (outputs) x (inputs).
 
 #include <fmt/core.h>
 

@@ -36,7 +36,8 @@ use-distributed-optimizer use-megatron-fsdp use-rotary-position-embeddings use-t
 v-head-dim: vocab-size:
 )";
 
-// Options that change the time or the memory of an iteration, and that no field of a scenario stands for.
+// Options that change the time or the memory of an iteration, and that no field of a scenario stands for, or only
+// with the stack megatron-core.
 constexpr std::string_view kUnmodeled = R"(
 activation-func-clamp-value: activation-offload-fraction: attention-output-gate
 batch-invariant-backend:{te_native,deepgemm,triton} batch-invariant-mode cpu-offloading-num-layers:

@@ -101,12 +101,6 @@ double memory_of(const LayerVariants& ways, const std::vector<int>& chosen, int 
   return stage_memory(stage, in_flight).total().value;
 }
 
-double seconds_of(const LayerVariants& ways, const std::vector<int>& chosen) {
-  double total = 0;
-  for (std::size_t l = 0; l < ways.size(); ++l) total += ways[l][chosen[l]].seconds;
-  return total;
-}
-
 std::vector<int> fastest_of(const LayerVariants& ways) {
   std::vector<int> chosen;
   for (const std::vector<LayerVariant>& layer : ways)
@@ -139,18 +133,6 @@ std::optional<std::vector<int>> fit_layers(const LayerVariants& ways, int in_fli
     if ((excess -= saved) <= 0) return chosen;
   }
   return std::nullopt;
-}
-
-std::optional<std::vector<int>> fit_stage(const LayerVariants& ways, int in_flight, double memory) {
-  std::optional<std::vector<int>> best;
-  std::size_t variants = ways.front().size();
-  for (const std::vector<LayerVariant>& layer : ways) variants = std::min(variants, layer.size());
-  for (std::size_t v = 0; v < variants; ++v) {
-    std::vector<int> chosen(ways.size(), static_cast<int>(v));
-    if (memory_of(ways, chosen, in_flight) > memory) continue;
-    if (!best || seconds_of(ways, chosen) < seconds_of(ways, *best)) best = std::move(chosen);
-  }
-  return best;
 }
 
 }  // namespace stagecraft::chain_partition

@@ -57,7 +57,4 @@ std::vector<int> fastest_of(const LayerVariants&);
 /// MemoryUnits::recompute_peak.
 std::optional<std::vector<int>> fit_layers(const LayerVariants&, int in_flight, double memory);
 
-/// The fastest variant in which the whole stage fits.
-std::optional<std::vector<int>> fit_stage(const LayerVariants&, int in_flight, double memory);
-
 }  // namespace stagecraft::chain_partition

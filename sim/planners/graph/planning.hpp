@@ -17,7 +17,7 @@ struct GraphPlanInput {
   GraphProblem problem;  ///< Times and bandwidths are in `unit`.
   CommonUnit unit;
   std::vector<DeviceId> devices;
-  std::vector<int> type_of = {};  ///< Type of each device, as an index into Problem::of_type.
+  std::vector<int> type_of = {};  ///< Type of each device, as an index into GraphProblem::of_type.
   bool slowest = false;           ///< Too many types to distinguish: all devices count as the slowest.
 };
 

@@ -70,7 +70,7 @@ Sums sums_of(const GraphProblem&, const std::vector<int>& layers);
 
 /// The devices of a stage's replicas.
 struct ReplicaChoice {
-  int choice = 0;  ///< Index into Problem::replicas.
+  int choice = 0;  ///< Index into GraphProblem::replicas.
   int mix = 0;     ///< How many units of each type, as a number of ReplicaMixes.
 };
 
@@ -115,7 +115,7 @@ double memory_of(const GraphProblem&, const Sums&, int choice, int depth);
 /// Some layers, and how many devices share their micro-batches.
 struct GraphStage {
   std::vector<int> layers;
-  int choice = 0;                 ///< Index into Problem::replicas.
+  int choice = 0;                 ///< Index into GraphProblem::replicas.
   std::vector<int> of_type = {};  ///< Number of its devices of each type; empty: there is one type.
 };
 

@@ -80,7 +80,7 @@ config::Field share_field();
 Share parse_share(std::string_view word);
 
 /// The option `recompute`: none, selective or full; with `automatic` also auto, which is then the default; with
-/// `by_layers` also layers.
+/// `by_layers` also layers, half and outputs.
 config::Field recompute_field(bool automatic = false, bool by_layers = false);
 /// The kinds of recomputation that make a difference for the model, least first.
 std::vector<Recomputation> recomputations(const ModelGraph&);
