@@ -101,6 +101,12 @@ double memory_of(const LayerVariants& ways, const std::vector<int>& chosen, int 
   return stage_memory(stage, in_flight).total().value;
 }
 
+double seconds_of(const LayerVariants& ways, const std::vector<int>& chosen) {
+  double total = 0;
+  for (std::size_t l = 0; l < ways.size(); ++l) total += ways[l][chosen[l]].seconds;
+  return total;
+}
+
 std::vector<int> fastest_of(const LayerVariants& ways) {
   std::vector<int> chosen;
   for (const std::vector<LayerVariant>& layer : ways)
