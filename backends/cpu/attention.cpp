@@ -1,5 +1,5 @@
-// Attention with a softmax over all keys of a row, which keeps its probabilities for the backward: forward and
-// gradients.
+// Attention that holds the scores of a row for all keys at once, and keeps probabilities for the backward: forward and
+// gradients. In parts it is in attention_parts.cpp, with keys from short vectors in latent_attention.cpp.
 
 #include <algorithm>
 

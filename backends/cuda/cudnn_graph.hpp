@@ -90,7 +90,8 @@ class OperationGraph {
   /// The first configuration by heuristic whose engine gives equal bits every time and is supported there. Compiles its
   /// kernels. Throws Refusal.
   ExecutionPlan plan(const OwnedDescriptor& device) const;
-  /// Configurations that the device supports; nothing is compiled for it.
+  /// Configurations that cuDNN's heuristic names, the best first; those that the device does not support are empty.
+  /// Nothing is compiled for it.
   std::vector<OwnedDescriptor> configurations(const OwnedDescriptor& device) const;
 
  private:

@@ -181,10 +181,20 @@ std::optional<std::string> other_word(std::string_view word, std::span<const std
   return {};
 }
 
+/// Kinds of what `word` names: h100-sxm and h100-pcie for h100.
+std::vector<std::string> kinds_of(std::string_view word, std::span<const std::string> candidates) {
+  std::vector<std::string> kinds;
+  for (const std::string& candidate : candidates)
+    if (candidate.starts_with(lower_case(word) + "-")) kinds.push_back(candidate);
+  return kinds;
+}
+
 }  // namespace
 
 std::string suggest(std::string_view word, std::span<const std::string> candidates) {
   if (const auto meant = other_word(word, candidates)) return fmt::format("did you mean '{}'?", *meant);
+  if (const auto kinds = kinds_of(word, candidates); kinds.size() > 1 && kinds.size() <= 12)
+    return fmt::format("did you mean one of '{}'?", join(kinds, "', '"));
   if (const auto near = closest(word, candidates)) return fmt::format("did you mean '{}'?", *near);
   if (const auto names = related(word, candidates); !names.empty())
     return fmt::format("did you mean {}'{}'?", names.size() == 1 ? "" : "one of ", join(names, "', '"));

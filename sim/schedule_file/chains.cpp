@@ -1,5 +1,5 @@
-// Reads a plan as chains of stages on one rank each, the only plans that PyTorch's CSV can describe, or says why the
-// plan is not one.
+// Reads a plan as chains of stages on one rank each, the only plans for which messages of PyTorch's CSV can be made and
+// checked, or says why the plan is more than that.
 
 #include "sim/schedule_file/chains.hpp"
 

@@ -1,4 +1,5 @@
-// The phases of `stagecraft search`: shortest plans, orders that are searched for, the Pareto front.
+// The steps of a search after its plans are listed: plans of least time, cost or energy; orders of work; the Pareto
+// front. search() in choices.cpp runs them in this order.
 
 #include "sim/search/choice_search.hpp"
 

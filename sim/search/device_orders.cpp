@@ -1,4 +1,6 @@
-// Lists the sets and orders of devices that a search tries for a number of ranks.
+// Lists the sets and orders of devices on which a search tries the planner balanced with software: none: the fastest,
+// near ones in a row, those of one type or of two. Searches with other software take the parts of the network
+// (network_parts.cpp).
 
 #include "sim/search/device_orders.hpp"
 

@@ -6,7 +6,7 @@
 
 namespace stagecraft {
 
-/// The devices of a cluster by type, and whether some of its messages are slower than others.
+/// Lists of devices for plans of balanced without prices; are_alike() serves every search.
 class DeviceOrders {
  public:
   explicit DeviceOrders(const Cluster&);

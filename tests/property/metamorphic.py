@@ -253,7 +253,7 @@ class Trial:
         if not isinstance(result, dict):
             return
         code, out, errors = call("run", self.base, "--backend", "ideal", "--no-gantt")
-        for label, metric in (("period", "period_s"), ("throughput", "throughput_samples_per_s")):
+        for label, metric in (("iteration time", "period_s"), ("throughput", "throughput_samples_per_s")):
             found = re.search(rf"(?m)^\s*{label}\s+([\d.e+-]+)\s*(ns|us|ms|s|min|h|/s|k/s|M/s)\b", out) or \
                 re.search(rf"(?m)^\s*{label}\s+([\d.e+-]+)(/s)", out)
             self.checked += 1

@@ -1,5 +1,6 @@
-// For `check --framework`: finds out whether the file is a scenario or the framework's own configuration, and judges it
-// by the framework's rules.
+// For `check --framework`: finds out whether the file is a scenario, which has to run too, or the framework's own
+// configuration, and judges it by the framework's rules. Bridge's own rules are about overrides of a recipe, so a
+// scenario is judged by those of Megatron-LM.
 
 #include "tools/stagecraft/check_framework.hpp"
 
@@ -75,7 +76,7 @@ CheckedInput check_by_framework(const std::string& framework, const std::string&
       for (const std::string& note : setup.assumed)
         if (note.find(" warns of this ") != std::string::npos) checked.notes.push_back(note);
     } else {
-      checked.notes = files.write(plan_experiment(load_experiment(file, sets))).notes;
+      checked.notes = files.write(compile(plan_experiment(load_experiment(file, sets)))).notes;
     }
   } catch (const InputError& error) {
     throw InputError(with_formulas(error, files.rules));

@@ -93,6 +93,11 @@ class RuleCheck {
 
   void check_groups() {
     const int tensor = s_.tensor, context = s_.context;
+    const int hidden = words_.find_number("hidden-size").value_or(0);
+    require(a_.has("kv-channels") || shape_.heads == 0 || hidden % shape_.heads == 0, "head-width",
+            "num-attention-heads",
+            fmt::format("{} do not divide a width of {}", pluralize(shape_.heads, "head"), hidden),
+            "a divisor of the width, or --kv-channels");
     require(shape_.heads % tensor == 0, "heads", "tensor-model-parallel-size",
             fmt::format("tensor {} does not divide {}", tensor, pluralize(shape_.heads, "head")),
             "a divisor of the heads");
@@ -234,6 +239,7 @@ class RuleCheck {
   void check_precision() {
     require(!a_.has("fp4-format") || !a_.has("fp8-format"), "formats", "fp4-format", "fp4 excludes fp8",
             "leave one of them out");
+    require(!a_.has("fp16") || !a_.has("bf16"), "half-formats", "fp16", "fp16 excludes bf16", "leave one of them out");
     require(!a_.has("cpu-offloading-num-layers") || s_.ranks == 1, "offload", "cpu-offloading-num-layers",
             "layers are not offloaded in a pipeline", "--pipeline-model-parallel-size 1");
   }

@@ -1,6 +1,6 @@
 // What Megatron-LM 0.20 demands (d98e8a64, 2026-08-22): megatron/training/arguments.py, core/model_parallel_config.py,
 // core/transformer/transformer_config.py, core/parallel_state.py and core/pipeline_parallel/schedules.py, restated;
-// imports/megatron_rules.cpp and megatron_pipeline.cpp compare arguments with them.
+// imports/megatron_rules.cpp, megatron_pipeline.cpp and megatron.cpp compare arguments with them.
 
 #include "sim/interchange/rules/framework_rule.hpp"
 
@@ -15,6 +15,7 @@ constexpr FrameworkRule kMegatronRules[] = {
     // Devices and batch.
     {"devices", "W mod (T P C) = 0", "AssertionError", kChecks},
     {"batch", "global batch mod (micro-batch D) = 0", "AssertionError", kChecks},
+    {"head-width", "hidden mod heads = 0, without the width of a head", "AssertionError", kChecks},
     {"heads", "heads mod T = 0", "ValueError", kConfigures},
     {"query-groups", "query groups are a multiple or a divisor of T", "ValueError", kConfigures},
     {"latent-attention", "latent attention has no query groups", "AssertionError", kChecks},
@@ -79,6 +80,7 @@ constexpr FrameworkRule kMegatronRules[] = {
     {"recompute-fp8", "delayed scaling recomputes neither layernorm nor moe_act", "ValueError", kConfigures},
     {"offload", "offloaded layers: P = 1, no recomputation", "ValueError", kConfigures},
     {"formats", "fp4 or fp8", "ValueError", kConfigures},
+    {"half-formats", "fp16 or bf16", "AssertionError", kChecks},
     // FSDP.
     {"fsdp-checkpoints", "Megatron-FSDP has checkpoints fsdp_dtensor, and nothing else has", "AssertionError", kChecks},
     {"fsdp-connections", "Megatron-FSDP: CUDA_DEVICE_MAX_CONNECTIONS is not 1", "AssertionError", kChecks},

@@ -43,6 +43,8 @@ TEST_CASE("the closest word is within a third of its length, and swaps count one
 
 TEST_CASE("without a close word, a suggestion lists the words if they are few") {
   CHECK(suggest("gpip", kWords) == "did you mean 'gpipe'?");
+  CHECK(suggest("h100", std::vector<std::string>{"h100-pcie", "h100-sxm", "h200"}) ==
+        "did you mean one of 'h100-pcie', 'h100-sxm'?");
   CHECK(suggest("zzzz", kWords) == "write one of stages, schedule, 1f1b, gpipe");
   CHECK(suggest("zzzz", std::vector<std::string>(15, "word")).starts_with("write one of word, word"));
   CHECK(suggest("zzzz", std::vector<std::string>(16, "word")).empty());

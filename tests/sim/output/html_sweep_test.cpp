@@ -54,7 +54,7 @@ TEST_CASE("settings are columns of different values, empty where the base holds"
 TEST_CASE("metrics are numbers where a point has them, and the outcome of the others is stated once") {
   const ParsedJson data = data_of(sweep_html(three_points()));
   CHECK(data["figures"][0]["name"] == "period_s");
-  CHECK(data["figures"][0]["title"] == "period");
+  CHECK(data["figures"][0]["title"] == "iteration time");
   CHECK(data["figures"][0]["values"] == ParsedJson({0.5, nullptr, nullptr}));
   CHECK(data["figures"][1]["values"] == ParsedJson({nullptr, nullptr, nullptr}));
   CHECK(data["ends"]["of"] == ParsedJson({0, 1, -1}));

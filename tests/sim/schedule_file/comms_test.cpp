@@ -162,7 +162,7 @@ TEST_CASE("what a version of PyTorch cannot express is refused with its reason")
   CHECK(why({"0F0 0R0 0B0"}, chain_plan(1, 1, 1)).find("recomputation") != std::string::npos);
   CHECK(why({"0F0 0B0 0U0"}, chain_plan(1, 1, 1)).find("update") != std::string::npos);
   CHECK(why({"0F0 0F1+ 0B0 0B1"}, chain_plan(1, 1, 2)).find("OVERLAP") != std::string::npos);
-  CHECK(why({"0F0 0B0", "1F0 1B0", "2F0 2B0"}, test::dag_plan(3, 1, {{0, 1}, {0, 2}})).find("neighbours") !=
+  CHECK(why({"0F0 0B0", "1F0 1B0", "2F0 2B0"}, test::dag_plan(3, 1, {{0, 1}, {0, 2}})).find("neighbors") !=
         std::string::npos);
   Plan replicas = chain_plan(1, 1, 2);
   replicas.stages[StageId{0}].place_on({DeviceId{0}, DeviceId{1}});
