@@ -1,6 +1,6 @@
 // For `check --framework`: finds out whether the file is a scenario, which has to run too, or the framework's own
 // configuration, and judges it by the framework's rules. Bridge's own rules are about overrides of a recipe, so a
-// scenario is judged by those of Megatron-LM.
+// scenario is judged by the rules of Megatron-LM.
 
 #include "tools/stagecraft/check_framework.hpp"
 
