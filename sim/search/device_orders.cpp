@@ -1,5 +1,5 @@
 // Lists the sets and orders of devices on which a search tries the planner balanced with software: none: the fastest,
-// near ones in a row, those of one type or of two. Searches with other software take the parts of the network
+// near ones in a row, all of one type, all of two types. Searches with other software take the parts of the network
 // (network_parts.cpp).
 
 #include "sim/search/device_orders.hpp"
