@@ -28,7 +28,7 @@ struct Entrance {
 struct BuiltNetwork {
   Entrance entrance;
   std::vector<RateReading> readings;  ///< Empty where links were not checked.
-  std::string congestion_control;     ///< Of TCP: "cubic"; empty: what this system prefers.
+  std::string congestion_control;     ///< How TCP chooses its rates: "cubic"; empty: as this system does.
 };
 
 /// Builds a network, checks its links if asked, tells `opened`, and keeps it until `stop` can be read. A network

@@ -5,7 +5,7 @@
 namespace stagecraft::plan_words_test {
 namespace {
 
-/// Stages one after the other, each on devices of its own: `replicas` of a group each.
+/// Stages one after the other, each with `replicas` groups of devices that no other stage has.
 Plan plan_of(int stages, int replicas, const Degrees& group, int micro_batch_size, int mini_batch) {
   Plan plan = chain_plan(stages, stages, 1);
   plan.mini_batch = mini_batch;
