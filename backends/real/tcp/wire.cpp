@@ -297,10 +297,11 @@ std::string TcpWire::name_of(int process) const {
   return fmt::format("process {} of {} ({})", process, hosts_.size(), address(process));
 }
 
-/// A connection ends when the other process has.
+/// A connection ends when the other process has. What that process has said before is on the control connection, and
+/// may still have to be read when a connection for data ends.
 void TcpWire::lose(Connection& c, const std::string& why) {
   c.close();
-  if (c.peer < 0) return;
+  if (c.peer < 0 || (why.empty() && !c.is_control && connection_to(c.peer, kControl))) return;
   std::string& text = losses_[c.peer];
   if (text.empty()) text = name_of(c.peer) + (why.empty() ? " has ended" : " cannot be reached: " + why);
 }
