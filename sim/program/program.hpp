@@ -198,7 +198,8 @@ struct Program {
   IdVector<DeviceId, int> group_sizes;  ///< That number for each device; empty where all have one number.
   int devices = 0;
   int iterations = 1;
-  int mini_batch = 1;   ///< Samples in one iteration.
+  int mini_batch = 1;   ///< Samples in one iteration, of all copies.
+  int copies = 1;       ///< Equal sets of replicas, one of which has instructions and stands for the others.
   int drain_every = 1;  ///< Iterations between two drains; 0: only the end.
   bool rendezvous = true;
   bool handshakes = false;  ///< With rendezvous: each word between both ends takes the latency of the route.
@@ -232,7 +233,8 @@ struct Program {
   /// The share of the time of an op in collectives of its group that the op contains; 0 where costs do not tell.
   double share_in_collectives(const Instruction& i) const;
 
-  int micro_batch_size(StageId s) const { return mini_batch / micro_batches[s]; }
+  /// Samples of a micro-batch in one copy.
+  int micro_batch_size(StageId s) const { return mini_batch / (copies * micro_batches[s]); }
   /// Samples that a message moves, counted through the run. Both sides find their own offset by subtracting the first
   /// sample that they hold.
   RowRange rows(const Transfer& t) const {

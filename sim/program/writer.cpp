@@ -52,7 +52,8 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
       edge_arrays_(plan) {
   program_.devices = schedule.device_count();
   program_.iterations = options.iterations;
-  program_.mini_batch = plan.mini_batch;
+  program_.copies = plan.copies;
+  program_.mini_batch = plan.copies * plan.mini_batch;
   program_.drain_every = schedule.drain_every;
   program_.rendezvous = options.rendezvous;
   program_.handshakes = options.handshakes;

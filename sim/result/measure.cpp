@@ -149,7 +149,7 @@ class Measurement {
       r.utilisation = length > 0 ? total[d] / length : 0;
       if (!r.used || !cluster_.devices.contains(d)) continue;
       const DeviceType& type = cluster_.type_of(d);
-      const int devices = p_.group_sizes.empty() ? p_.group : p_.group_sizes[d];
+      const int devices = p_.copies * (p_.group_sizes.empty() ? p_.group : p_.group_sizes[d]);
       r.energy = devices * (type.busy * Seconds{total[d]} + type.idle * Seconds{length - total[d]});
       report_.energy += r.energy;
     }

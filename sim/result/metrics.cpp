@@ -49,7 +49,7 @@ bool fits(const RunView& r) {
 
 double traffic(const RunView& r) {
   const std::vector<double> routes = bytes_on_routes(r.program);
-  return std::accumulate(routes.begin(), routes.end(), 0.0) / r.program.iterations;
+  return r.program.copies * std::accumulate(routes.begin(), routes.end(), 0.0) / r.program.iterations;
 }
 
 double memory_traffic(const RunView& r) {
@@ -208,7 +208,7 @@ constexpr Metric kMetrics[] = {
     {"iterations", "iterations", "", Unit::Count, Better::Neither, 0, "Iterations of the run.",
      [](const RunView& r) { return static_cast<double>(r.program.iterations); }},
     {"instructions", "instructions", "", Unit::Count, Better::Neither, 0, "Instructions of the program.",
-     [](const RunView& r) { return static_cast<double>(r.program.size()); }},
+     [](const RunView& r) { return static_cast<double>(r.program.copies) * static_cast<double>(r.program.size()); }},
 };
 
 }  // namespace

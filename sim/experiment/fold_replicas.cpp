@@ -1,0 +1,227 @@
+// One set of equal replicas in place of all: searches and tables simulate it, and its times are those of the others.
+
+#include "sim/experiment/fold_replicas.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "sim/core/disjoint_sets.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Replicas of every stage, ascending.
+using Replicas = std::vector<int>;
+
+/// What the plan and the run must be like before devices and links are compared.
+bool may_fold(const PlannedExperiment& p) {
+  const Experiment& e = p.experiment;
+  if (!e.cluster->changes.empty() || e.cluster->jitter.max_fraction > 0) return false;  // Replicas differ by chance.
+  if (e.rules->flows || e.run.each_device) return false;
+  const Stage& first = p.plan.stages.front();
+  const int replicas = first.replicas(), size = first.micro_batch_size;
+  if (replicas < 2 || size % replicas != 0) return false;
+  const bool equal = std::all_of(p.plan.stages.begin(), p.plan.stages.end(), [&](const Stage& s) {
+    return s.share == Share::Samples && s.replicas() == replicas && std::ssize(s.leaders) == replicas &&
+           s.micro_batch_size == size;
+  });
+  const std::span<const StageCost> costs = p.costs.values();
+  return equal && std::all_of(costs.begin(), costs.end(), [](const StageCost& c) {  // Devices with memory of their own.
+           return (c.update_traffic + c.traffic.forward + c.traffic.weight_gradient).value == 0;
+         });
+}
+
+/// The ways between stages, there and back, of one replica after another.
+class Ways {
+ public:
+  Ways(const Plan& plan, const Cluster& cluster) : cluster_(cluster) {
+    const Router router(cluster);
+    routes_.resize(plan.stages.front().leaders.size());
+    for (std::size_t r = 0; r < routes_.size(); ++r)
+      for (const StageEdge& edge : plan.edges) {
+        const DeviceId from = plan.stage(edge.from).leaders[r], to = plan.stage(edge.to).leaders[r];
+        if (from == to) continue;
+        routes_[r].push_back(router.require(from, to));
+        routes_[r].push_back(router.require(to, from));
+      }
+  }
+
+  void join_by_links(DisjointSets& sets) const {
+    std::map<LinkId, int> first;
+    for (int r = 0; r < std::ssize(routes_); ++r)
+      for (const Route& route : routes_[r])
+        for (const Hop& hop : route.hops) {
+          if (cluster_.links[hop.link].duplex == Duplex::Unshared) continue;
+          const auto [user, is_new] = first.try_emplace(hop.link, r);
+          if (!is_new) sets.join(user->second, r);
+        }
+  }
+
+  /// Whether two sets cross links of equal kinds, and share them alike.
+  bool alike(const Replicas& a, const Replicas& b) const {
+    std::map<LinkId, LinkId> counterpart;
+    std::set<LinkId> taken;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      const std::vector<Route>&x = routes_[a[i]], &y = routes_[b[i]];
+      if (x.size() != y.size()) return false;
+      for (std::size_t k = 0; k < x.size(); ++k)
+        if (!alike(x[k], y[k], counterpart, taken)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool alike(const Route& x, const Route& y, std::map<LinkId, LinkId>& counterpart, std::set<LinkId>& taken) const {
+    if (x.hops.size() != y.hops.size() || x.max_rate != y.max_rate) return false;
+    for (std::size_t h = 0; h < x.hops.size(); ++h) {
+      const Hop &p = x.hops[h], &q = y.hops[h];
+      const Link &l = cluster_.links[p.link], &m = cluster_.links[q.link];
+      if (p.forward != q.forward || l.bandwidth != m.bandwidth || l.latency != m.latency || l.duplex != m.duplex ||
+          l.slow_start != m.slow_start)
+        return false;
+      const auto [at, is_new] = counterpart.try_emplace(p.link, q.link);
+      if (at->second != q.link || (is_new && !taken.insert(q.link).second)) return false;
+    }
+    return true;
+  }
+
+  const Cluster& cluster_;
+  std::vector<std::vector<Route>> routes_;  ///< [replica]
+};
+
+/// The sets of replicas that have no device, and where `ways` share links no link, in common.
+std::vector<Replicas> sets_of(const Plan& plan, const Ways& ways, bool shares_links) {
+  const int replicas = plan.stages.front().replicas();
+  DisjointSets joined(replicas);
+  std::map<DeviceId, int> first;
+  for (const Stage& stage : plan.stages)
+    for (int r = 0; r < replicas; ++r) {
+      const auto [user, is_new] = first.try_emplace(stage.leaders[r], r);
+      if (!is_new) joined.join(user->second, r);
+    }
+  if (shares_links) ways.join_by_links(joined);
+  std::map<int, Replicas> sets;
+  for (int r = 0; r < replicas; ++r) sets[joined.root(r)].push_back(r);
+  std::vector<Replicas> result;
+  for (auto& [root, set] : sets) result.push_back(std::move(set));
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+/// The device of the first set that does what each device does.
+using Counterparts = std::map<DeviceId, DeviceId>;
+
+/// Empty where some device has no counterpart.
+Counterparts counterparts(const Plan& plan, const Cluster& cluster, const std::vector<Replicas>& sets) {
+  Counterparts result;
+  for (const Stage& stage : plan.stages)
+    for (const Replicas& set : sets)
+      for (std::size_t i = 0; i < set.size(); ++i) {
+        const DeviceId device = stage.leaders[set[i]], twin = stage.leaders[sets.front()[i]];
+        if (cluster.devices[device].type != cluster.devices[twin].type) return {};
+        if (result.try_emplace(device, twin).first->second != twin) return {};
+      }
+  return result;
+}
+
+/// Keeps the devices of the first set in the groups of a sum. False where the groups do not meet the sets alike: then
+/// the devices that stay would wait for others than their counterparts do.
+bool keep_first_set(std::vector<std::vector<DeviceId>>& groups, const Counterparts& counterpart_of, std::size_t sets) {
+  struct Meeting {
+    std::set<DeviceId> with;  ///< The counterparts of all members.
+    std::size_t times = 0;
+  };
+  std::map<DeviceId, Meeting> meetings;  // Of each device of the first set and those that it stands for.
+  std::vector<std::vector<DeviceId>> kept;
+  for (const std::vector<DeviceId>& group : groups) {
+    std::set<DeviceId> with;
+    std::vector<DeviceId> first;
+    for (const DeviceId d : group) {
+      const auto found = counterpart_of.find(d);
+      if (found == counterpart_of.end()) return false;
+      with.insert(found->second);
+      if (found->second == d) first.push_back(d);
+    }
+    for (const DeviceId d : group) {
+      Meeting& meeting = meetings.try_emplace(counterpart_of.at(d), Meeting{with, 0}).first->second;
+      if (meeting.with != with) return false;
+      ++meeting.times;
+    }
+    if (!first.empty() && first.size() != with.size()) return false;
+    if (!first.empty()) kept.push_back(std::move(first));
+  }
+  groups = std::move(kept);
+  return std::all_of(meetings.begin(), meetings.end(), [&](const auto& m) { return m.second.times == sets; });
+}
+
+/// The time of the rings of a sum on an idle network; nothing where they differ.
+std::optional<Seconds> ring_time(const std::vector<std::vector<DeviceId>>& groups, Bytes bytes,
+                                 const LinkCollectives& idle) {
+  std::optional<Seconds> time;
+  for (const std::vector<DeviceId>& group : groups) {
+    const Seconds taken = idle.ring_time(group, bytes);
+    if (time && *time != taken) return {};
+    time = taken;
+  }
+  return time;
+}
+
+/// Prices a sum that would be played as messages, so that fewer members take as long as all.
+bool price(Reduction& sum, const LinkCollectives* idle) {
+  const auto is_priced = [&](std::optional<Seconds>& cost, Bytes bytes) {
+    if (!cost && idle && !sum.scatters) cost = ring_time(sum.groups, bytes, *idle);
+    return cost.has_value();
+  };
+  return sum.groups.empty() || (is_priced(sum.cost, sum.bytes) &&
+                                std::all_of(sum.buckets.begin(), sum.buckets.end(),
+                                            [&](ReductionBucket& b) { return is_priced(b.cost, b.bytes); }));
+}
+
+void keep(Plan& plan, StageCosts& costs, const Replicas& kept) {
+  const int replicas = plan.stages.front().replicas(), count = static_cast<int>(kept.size());
+  StageCosts few;
+  for (const StageId s : plan.stages.ids()) {
+    Stage& stage = plan.stages[s];
+    std::vector<DeviceId> leaders;
+    std::vector<StageCost> own;
+    for (const int r : kept) {
+      leaders.push_back(stage.leaders[r]);
+      own.push_back(costs.at(s, r));
+    }
+    few.add(own);
+    stage.leaders = std::move(leaders);
+    stage.shape.degrees.replicas = count;
+    stage.micro_batch_size = stage.micro_batch_size / replicas * count;
+  }
+  plan.mini_batch = plan.mini_batch / replicas * count;
+  costs = std::move(few);
+}
+
+}  // namespace
+
+std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment& p, const LinkCollectives* idle) {
+  if (!may_fold(p)) return {};
+  const Ways ways(p.plan, p.cluster());
+  const std::vector<Replicas> sets = sets_of(p.plan, ways, !idle);
+  if (sets.size() < 2) return {};
+  for (const Replicas& set : sets)
+    if (set.size() != sets.front().size() || !ways.alike(sets.front(), set)) return {};
+  const Counterparts counterpart_of = counterparts(p.plan, p.cluster(), sets);
+  if (counterpart_of.empty()) return {};
+  PlannedExperiment folded = p;
+  for (Reduction& sum : folded.plan.reductions)
+    if (!price(sum, idle) || !keep_first_set(sum.groups, counterpart_of, sets.size())) return {};
+  keep(folded.plan, folded.costs, sets.front());
+  folded.plan.copies = static_cast<int>(sets.size());
+  return folded;
+}
+
+CompiledExperiment compile_folded(const PlannedExperiment& p, const LinkCollectives* idle) {
+  std::optional<PlannedExperiment> folded = fold_replicas(p, idle);
+  return compile(folded ? std::move(*folded) : p);
+}
+
+}  // namespace stagecraft

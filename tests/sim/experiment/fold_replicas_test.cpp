@@ -1,0 +1,146 @@
+// One set of equal replicas runs as all of them do: every metric of random scenarios, folded and unfolded.
+
+#include <doctest/doctest.h>
+#include <fmt/core.h>
+
+#include <array>
+#include <cmath>
+
+#include "sim/core/random.hpp"
+#include "sim/experiment/fold_replicas.hpp"
+#include "sim/result/metrics.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/trials.hpp"
+
+namespace stagecraft::fold_replicas_test {
+namespace {
+
+constexpr const char* kFile = "build/fold_replicas_test.yaml";
+
+int one_of(Rng& random, std::initializer_list<int> values) {
+  return values.begin()[random.integer(0, static_cast<int>(values.size()) - 1)];
+}
+
+/// Nodes of GPUs; devices around a switch, of one type or two; sites far from each other; a medium that all share.
+std::string random_cluster(Rng& random, int devices) {
+  const int kind = random.integer(0, 4);
+  const auto type = [](const char* preset) { return fmt::format("{{preset: {}, memory: 800 GiB}}", preset); };
+  const std::string types = fmt::format("types: {{a: {}, b: {}}}", type("h100-sxm"), type("a100-80"));
+  if (kind == 0)
+    return fmt::format("{{base: superpod-h100-256, override: {{nodes: {}, gpus: {}, type: {}}}}}", (devices + 3) / 4,
+                       std::min(4, devices), type("h100-sxm"));
+  if (kind == 1) {
+    std::string names;
+    for (int d = 0; d < devices; ++d) names += fmt::format("{}d{}", d > 0 ? ", " : "", d);
+    std::string list;
+    for (int d = 0; d < devices; ++d) list += fmt::format("{}{{name: d{}, type: a}}", d > 0 ? ", " : "", d);
+    return fmt::format(
+        "{{generator: explicit, {}, devices: [{}], links: [{{name: air, among: [{}], bandwidth: 100 "
+        "Gbit/s, latency: 5 us, duplex: half}}]}}",
+        types, list, names);
+  }
+  const int second = kind == 2 ? 0 : kind == 3 ? devices / 2 : 1;
+  std::string groups = fmt::format("{{name: a, type: a, count: {}, link: wire}}", devices - second);
+  if (second > 0)
+    groups += fmt::format(", {{name: b, type: {}, count: {}, link: {}}}", kind == 3 ? "b" : "a", second,
+                          kind == 3 ? "wire" : "slow");
+  return fmt::format(
+      "{{generator: star, {}, groups: [{}], links: {{wire: {{bandwidth: {} Gbit/s, latency: 5 us}}, "
+      "slow: {{bandwidth: 1 Gbit/s, latency: 1 ms}}}}}}",
+      types, groups, one_of(random, {10, 100}));
+}
+
+std::string random_scenario(Rng& random) {
+  const int stages = one_of(random, {1, 2, 4}), replicas = one_of(random, {2, 3, 4, 8}),
+            tensor = one_of(random, {1, 1, 2});
+  const std::array schedules = {"gpipe", "1f1b", "zb-h1", "interleaved", "chimera", "2bw", "dualpipev"};
+  std::string schedule = schedules[random.integer(0, 6)];
+  if (stages == 1) schedule = "1f1b";
+  const int copies = schedule == "interleaved" || schedule == "dualpipev" ? 2 : 1;
+  const bool priced = random.integer(0, 2) > 0;
+  return fmt::format(
+      "schema: scenario/2\nmodel: {{builder: transformer, layers: 16, hidden: 1024, heads: 16, sequence: 512, "
+      "vocabulary: 8000, tied: {}}}\ncluster: {}\nsoftware: {}\nplan: {{planner: balanced, stages: {}, "
+      "replicas: {}, micro_batch_size: {}, recompute: {}{}}}\nrun: {{schedule: {}, micro_batches: {}, "
+      "iterations: {}{}}}\n",
+      random.integer(0, 1) == 1, random_cluster(random, stages * replicas * tensor),
+      priced ? "megatron-no-overlap" : "none", stages * copies, replicas, one_of(random, {1, 2}),
+      random.integer(0, 1) == 1 ? "full" : "none", priced && tensor > 1 ? ", group: {tensor: 2}, shard: optimizer" : "",
+      schedule, 2 * stages * one_of(random, {1, 2}), schedule == "2bw" ? 8 : one_of(random, {2, 3}),
+      random.integer(0, 3) == 0 ? ", gradient_buckets: 20 MiB" : "");
+}
+
+/// What differs between two runs of one experiment, of which one is folded; empty: nothing.
+std::string difference(const CompiledExperiment& whole, const CompiledExperiment& folded, const char* backend) {
+  const Outcome a = run(whole, backend), b = run(folded, backend);
+  for (const Metric& m : metrics()) {
+    const std::string_view name = m.name;
+    // Without contention a sum may have the time of its ring in place of its messages.
+    const bool is_of_links = name == "busiest_link_utilisation" || name == "traffic_bytes";
+    if (is_of_links && std::string_view(backend) == "ideal") continue;
+    const double x = m.value_of(view_of(whole, a)), y = m.value_of(view_of(folded, b));
+    if (std::isnan(x) && std::isnan(y)) continue;
+    if (!(std::abs(x - y) <= 1e-12 * std::max(std::abs(x), std::abs(y))))
+      return fmt::format("{} {:.17g} {:.17g}", name, x, y);
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("folded replicas have every metric of the run of all replicas") {
+  Rng random(1, "folded replicas");
+  int ideal = 0, fluid = 0, refused = 0;
+  for (int trial = 0; trial < test::trials(300); ++trial) {
+    const std::string scenario = random_scenario(random);
+    CAPTURE(scenario);
+    test::write_file(kFile, scenario);
+    PlannedExperiment planned;
+    std::optional<CompiledExperiment> whole;
+    try {
+      planned = plan_experiment(load_experiment(kFile, {}));
+      whole = compile(planned);
+    } catch (const InputError&) {
+      ++refused;
+      continue;
+    } catch (const Infeasible&) {
+      ++refused;
+      continue;
+    }
+    const LinkCollectives idle(planned.experiment.cluster);
+    if (const auto folded = fold_replicas(planned, &idle)) {
+      ++ideal;
+      CHECK_EQ(difference(*whole, compile(*folded), "ideal"), "");
+    }
+    if (const auto folded = fold_replicas(planned, nullptr)) {
+      ++fluid;
+      CHECK_EQ(difference(*whole, compile(*folded), "fluid"), "");
+    }
+  }
+  MESSAGE(ideal, " folded on ideal, ", fluid, " on fluid, ", refused, " refused");
+  CHECK(ideal > test::trials(300) / 5);
+  CHECK(fluid > test::trials(300) / 20);
+  CHECK(refused < test::trials(300) / 2);
+}
+
+TEST_CASE("what replicas do not have alike is not folded") {
+  const std::string scenario =
+      "schema: scenario/2\nmodel: llama-3-8b\ncluster: {base: superpod-h100-256, override: {nodes: 4, gpus: 4}}\n"
+      "software: megatron-no-overlap\nplan: {planner: balanced, stages: 4, replicas: 4, micro_batch_size: 4}\n"
+      "run: {schedule: 1f1b, micro_batches: 8}\n";
+  test::write_file(kFile, scenario);
+  const auto folds = [&](const std::vector<std::string>& sets) {
+    const PlannedExperiment p = plan_experiment(load_experiment(kFile, sets));
+    const LinkCollectives idle(p.experiment.cluster);
+    return fold_replicas(p, &idle).has_value();
+  };
+  CHECK(folds({}));
+  CHECK_FALSE(folds({"plan.replicas=1"}));
+  CHECK_FALSE(folds({"run.collectives=flows"}));
+  CHECK_FALSE(folds({"run.detail=devices"}));
+  CHECK_FALSE(
+      folds({"cluster={base: superpod-h100-256, override: {nodes: 4, gpus: 4}, changes: [{devices: "
+             "[pod0.node0.gpu3], speed: 50 %}]}"}));
+}
+
+}  // namespace stagecraft::fold_replicas_test
