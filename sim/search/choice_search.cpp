@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kMostInstructions = 3e6;  // One simulation takes about a second.
 constexpr double kMpiGraceSeconds = 0.5;   // Seconds that other processes have to end on time too.
+constexpr std::size_t kReplays = 4;        // Simulations with contention between two decisions.
 constexpr double kOrderEffort = 100;       // A search for an order takes as long as about 100 simulations.
 
 /// A guess of the relative time that a task takes: the ops of a simulation; for a plan, the devices.
@@ -76,12 +77,43 @@ void ChoiceSearch::run_batch(const std::vector<int>& asked_batch) {
   results_.clear();
   for (const int number : batch) results_[number] = {};
   if (!batch.empty() && !ends_early()) evaluate(batch);
+  std::vector<int> ran;
   for (const int number : batch)
-    if (results_[number].done)
-      take_in(number, results_[number]);
-    else
+    if (!results_[number].done)
       aside_.push_back(number);
+    else if (waits_for_replay(results_[number]))
+      ran.push_back(number);
+    else
+      take_in(number, results_[number]);
+  replay(std::move(ran));
   saved_.save(false);
+}
+
+bool ChoiceSearch::waits_for_replay(const TaskResult& result) const {
+  return asked_.contended && result.trial && result.trial->result == TrialResult::Ran && !result.trial->choice.replayed;
+}
+
+void ChoiceSearch::replay(std::vector<int> trials) {
+  const auto choice = [&](int number) -> const Choice& { return results_[number].trial->choice; };
+  std::stable_sort(trials.begin(), trials.end(), [&](int a, int b) { return choice(a).amount < choice(b).amount; });
+  for (std::size_t next = 0; next < trials.size();) {
+    std::vector<int> few;
+    for (; next < trials.size() && few.size() < kReplays; ++next) {
+      const int number = trials[next];
+      if (ends_early())
+        aside_.push_back(number);
+      else if (is_worth(choice(number)))
+        few.push_back(number), results_[number].done = false;
+      else
+        take_in(number, results_[number]);
+    }
+    if (!few.empty()) distribute(few);
+    for (const int number : few)
+      if (results_[number].done)
+        take_in(number, results_[number]);
+      else
+        aside_.push_back(number);
+  }
 }
 
 namespace {
@@ -118,13 +150,10 @@ std::string ChoiceSearch::description_of(int number) const {
   const auto at = std::find_if(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& p) {
     return p.schedule == policy.schedule && p.weights == policy.weights;
   });
-  JsonArray front;
-  for (const Choice& c : table_.front)
-    front.push_back(JsonArray{c.amount, known_period(c).value, c.memory.value, c.devices});
+  const std::optional<Trial>& ran = results_.at(number).trial;
   return Json(JsonObject{{"variant", task.combination.candidate->variant.number},
                          {"policy", at - policies_.begin()},
-                         {"best", best_ ? Json(best_->amount) : Json()},
-                         {"front", std::move(front)}})
+                         {"ran", ran ? json_of(std::string(), *ran) : Json()}})
       .dump();
 }
 
@@ -136,17 +165,6 @@ std::size_t index_in(const Json& description, const char* key, std::size_t count
   if (!number || !number->is_whole() || number->number() < 0 || number->number() >= static_cast<double>(count))
     throw InputError(fmt::format("'{}' of a task is no number below {}", key, count));
   return static_cast<std::size_t>(number->number());
-}
-
-std::vector<Choice> front_from(const Json& rows) {
-  std::vector<Choice> front;
-  for (const Json& row : rows.items()) {
-    if (row.items().size() != 4) throw JsonError("a row of the front has not four numbers");
-    Choice& c = front.emplace_back();
-    c.amount = row.items()[0].number(), c.period = Seconds{row.items()[1].number()};
-    c.memory = Bytes{row.items()[2].number()}, c.devices = static_cast<int>(row.items()[3].number());
-  }
-  return front;
 }
 
 }  // namespace
@@ -166,10 +184,13 @@ std::string ChoiceSearch::evaluate_described(const std::string& description) try
   }
   if (!json.find("policy")) return json_of(result).dump();
   if (!result.candidate) throw InputError("a task simulates a plan that does not exist");
-  const std::vector<Choice> front = front_from(json.at("front"));
-  const double best = json.at("best").is_null() ? kInfinity : json.at("best").number();
-  result.trial = runner_.run({result.candidate, policies_[index_in(json, "policy", policies_.size())]},
-                             asked_.contended, [&](const Choice& c) { return is_worth(c, best, front); });
+  const Combination combination{result.candidate, policies_[index_in(json, "policy", policies_.size())]};
+  if (json.at("ran").is_null()) {
+    result.trial = runner_.run(combination);
+  } else {
+    result.trial = with_properties(trial_from(json.at("ran")), combination);
+    runner_.replay(combination, *result.trial);
+  }
   return json_of(result).dump();
 } catch (const JsonError& e) {
   throw InputError(fmt::format("the task is none of a search: {}", e.what()));
@@ -182,6 +203,10 @@ void ChoiceSearch::evaluate(std::vector<int> batch) {
     results_[number].trial = saved_trial(tasks_[number]);
     return results_[number].done = results_[number].trial.has_value();
   });
+  distribute(batch);
+}
+
+void ChoiceSearch::distribute(const std::vector<int>& batch) {
   const auto is_over = [this] {
     show();
     return asked_.stop() || (asked_.time && seconds() > asked_.time->value + kMpiGraceSeconds);
@@ -201,18 +226,21 @@ void ChoiceSearch::evaluate(std::vector<int> batch) {
   if (table_.stopped == "interrupted") farm_.leave_at_once();
 }
 
-bool ChoiceSearch::is_worth(const Choice& c, double best, const std::vector<Choice>& front) {
-  return best == kInfinity || c.amount < best * kLess ||
-         std::none_of(front.begin(), front.end(), [&](const Choice& other) { return covers_when_known(other, c); });
+bool ChoiceSearch::is_worth(const Choice& c) const {
+  return may_be_better(c.amount) || std::none_of(table_.front.begin(), table_.front.end(),
+                                                 [&](const Choice& other) { return covers_when_known(other, c); });
 }
 
-TaskResult ChoiceSearch::result_of(const SearchTask& task) const {
-  TaskResult result{.done = true};
+TaskResult ChoiceSearch::result_of(int number) const {
+  const SearchTask& task = tasks_[number];
+  TaskResult result = results_.at(number);
+  result.done = true;
   if (task.variant)
     result.candidate = runner_.candidate(*task.variant, kMostInstructions, result.too_large_to_simulate);
+  else if (result.trial)
+    runner_.replay(task.combination, *result.trial);
   else
-    result.trial = runner_.run(task.combination, asked_.contended,
-                               [this](const Choice& c) { return is_worth(c, best_amount(), table_.front); });
+    result.trial = runner_.run(task.combination);
   return result;
 }
 
@@ -224,7 +252,7 @@ std::optional<Trial> ChoiceSearch::saved_trial(const SearchTask& task) const {
   Choice& c = trial->choice;
   runner_.set_amount(task.combination, c);
   const bool is_complete = !asked_.contended || c.replayed || trial->result != TrialResult::Ran;
-  return is_complete || !is_worth(c, best_amount(), table_.front) ? trial : std::nullopt;
+  return is_complete || !is_worth(c) ? trial : std::nullopt;
 }
 
 void ChoiceSearch::take_in(int number, const TaskResult& result) {

@@ -77,9 +77,14 @@ class ChoiceSearch {
   void run_batch(const std::vector<int>& asked_batch);
   /// Fills `results_` with the results of a batch; a task that has to stop stays undone.
   void evaluate(std::vector<int> batch);
+  /// Evaluates on the workers of all processes.
+  void distribute(const std::vector<int>& batch);
+  /// Simulates with contention what is worth it after each few of them, the shortest first, and takes all in.
+  void replay(std::vector<int> trials);
+  bool waits_for_replay(const TaskResult&) const;
   /// What another process has to know to evaluate a task.
   std::string description_of(int number) const;
-  TaskResult result_of(const SearchTask& task) const;
+  TaskResult result_of(int number) const;
   /// The result of a task in the file of the search, if that says enough.
   std::optional<Trial> saved_trial(const SearchTask& task) const;
   void take_in(int number, const TaskResult& result);
@@ -87,10 +92,9 @@ class ChoiceSearch {
   void take_in_trial(const SearchTask& task, const Trial& trial);
   void keep(const Combination& combination, Choice c);
   static void put(const Choice& c, std::vector<Choice>& front);
-  double best_amount() const { return best_ ? best_->amount : kInfinity; }
   bool may_be_better(double amount) const { return !best_ || amount < best_->amount * kLess; }
   /// Whether a simulation without contention is worth one with it.
-  static bool is_worth(const Choice& c, double best, const std::vector<Choice>& front);
+  bool is_worth(const Choice& c) const;
   /// Empty while neither a signal nor the time ends the search.
   std::string reason_to_stop() const { return stagecraft::reason_to_stop(asked_, begin_); }
   /// The search ends before all is done that its options allow.

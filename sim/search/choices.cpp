@@ -15,6 +15,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
+#include "sim/experiment/fold_replicas.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/version.hpp"
@@ -78,7 +79,7 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
              .do_described = [this](const std::string& description) { return evaluate_described(description); },
              .elsewhere = asked.elsewhere},
             [this](int number) {
-              results_.at(number) = result_of(tasks_[number]);
+              results_.at(number) = result_of(number);
               return std::string();
             }) {
   table_.title = configured.title.empty() ? "(untitled)" : configured.title;
@@ -167,15 +168,16 @@ void ChoiceSearch::own_period() {
     e.run.lowering.iterations = table_.iterations;
     PlannedExperiment planned = configured_;
     planned.experiment = std::move(e);
-    const CompiledExperiment c = compile(std::move(planned));
+    const LinkCollectives links(planned.experiment.cluster);
+    const CompiledExperiment c = compile_folded(planned, asked_.backend == "ideal" ? &links : nullptr);
     const Report report = stagecraft::run(c, asked_.backend).report;
     table_.configured_period = report.period;
-    if (asked_.contended) table_.own_replayed = contended_result(c);
+    if (asked_.contended) table_.own_replayed = contended_result(compile_folded(planned, nullptr));
     if (table_.own_replayed && !table_.own_replayed->ran()) return;
     Choice as_written;
     as_written.period = report.period, as_written.energy = report.energy / table_.iterations,
     as_written.replayed = table_.own_replayed;
-    table_.configured_amount = objective_.amount(objective_.of_devices(devices_of(c.plan)), as_written);
+    table_.configured_amount = objective_.amount(objective_.of_devices(devices_of(planned.plan)), as_written);
   } catch (const Infeasible&) {  // The scenario as it stands is what is to be improved.
   }
 }

@@ -3,12 +3,12 @@
 #include "sim/search/evaluation.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <set>
 
 #include <fmt/core.h>
 
 #include "sim/config/override.hpp"
+#include "sim/experiment/fold_replicas.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/plan_words.hpp"
@@ -93,6 +93,7 @@ CombinationRunner::CombinationRunner(const Experiment& configured, const std::ve
       iterations_(iterations),
       objective_(objective),
       links_(configured.cluster),
+      idle_(backend_ == "ideal" ? &links_ : nullptr),
       parts_(*configured.cluster) {
   for (const SchedulingPolicy& policy : policies) {
     if (can_run(policy)) continue;
@@ -151,8 +152,9 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
   e.run.micro_batches = v.micro_batches;
   try {
     auto planned = std::make_shared<const PlannedExperiment>(plan_experiment(e));
+    const std::optional<PlannedExperiment> folded = fold_replicas(*planned, idle_);
     const double instructions = instructions_of(planned->plan, iterations_, true);
-    too_large_to_simulate = instructions > max_instructions;
+    too_large_to_simulate = instructions > max_instructions * (folded ? folded->plan.copies : 1);
     if (too_large_to_simulate) return nullptr;
     describe(*planned, v, parts_, c->properties);
     c->flushes = e.schedule.flushes();
@@ -199,17 +201,13 @@ void CombinationRunner::set_amount(const Combination& combination, Choice& c) co
   c.amount = objective_.amount(combination.candidate->amount, c);
 }
 
-Trial CombinationRunner::run(const Combination& combination, bool contended,
-                             const std::function<bool(const Choice&)>& worth) const {
+Trial CombinationRunner::run(const Combination& combination) const {
   Trial trial{TrialResult::Ran, {}, combination.candidate->properties};
   trial.choice.schedule = combination.policy.schedule->name;
   try {
-    const CompiledExperiment p = compile(planned_for(*combination.candidate, experiment_of(combination)));
+    const PlannedExperiment planned = planned_for(*combination.candidate, experiment_of(combination));
+    const CompiledExperiment p = compile_folded(planned, idle_);
     measure_choice(stagecraft::run(p, backend_), p, trial.choice);
-    set_amount(combination, trial.choice);
-    if (!contended || !worth(trial.choice)) return trial;
-    trial.choice.replayed = contended_result(p);
-    if (!trial.choice.replayed->ran()) trial.result = TrialResult::Unfit;
     set_amount(combination, trial.choice);
   } catch (const Infeasible& e) {
     trial.result = e.problem().code == "memory" ? TrialResult::Unfit : TrialResult::Refused;
@@ -219,6 +217,13 @@ Trial CombinationRunner::run(const Combination& combination, bool contended,
     trial.why = e.problems().front().message;
   }
   return trial;
+}
+
+void CombinationRunner::replay(const Combination& combination, Trial& trial) const {
+  const PlannedExperiment planned = planned_for(*combination.candidate, experiment_of(combination));
+  trial.choice.replayed = contended_result(compile_folded(planned, nullptr));
+  if (!trial.choice.replayed->ran()) trial.result = TrialResult::Unfit;
+  set_amount(combination, trial.choice);
 }
 
 }  // namespace stagecraft

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,8 +49,10 @@ class CombinationRunner {
   std::shared_ptr<const Candidate> candidate(const PlanVariant&, double max_instructions,
                                              bool& too_large_to_simulate) const;
 
-  /// Simulates a combination on the backend, and if `worth` says so of the result, on `fluid` too.
-  Trial run(const Combination&, bool contended, const std::function<bool(const Choice&)>& worth) const;
+  /// Simulates a combination on the backend.
+  Trial run(const Combination&) const;
+  /// Simulates a combination that ran on `fluid` too, and ranks it by that.
+  void replay(const Combination&, Trial&) const;
 
   /// Sets the amount of the objective from the results of a simulation.
   void set_amount(const Combination&, Choice&) const;
@@ -77,6 +78,7 @@ class CombinationRunner {
   int iterations_;
   const SearchObjective& objective_;
   LinkCollectives links_;
+  const LinkCollectives* idle_;  ///< `links_` where the backend lets no message wait for another one; else null.
   NetworkParts parts_;
   std::vector<OrderedExperiment> ordered_;  ///< The experiment with the order of each policy.
   std::vector<std::pair<std::string, Diagnostic>> refused_;

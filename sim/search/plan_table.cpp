@@ -16,6 +16,7 @@
 #include "sim/core/text.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/remarks.hpp"
+#include "sim/plan/plan_words.hpp"
 #include "sim/planners/shared/bounds.hpp"
 #include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
@@ -109,6 +110,7 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   const CompiledExperiment c = compile(std::move(planned));
   Outcome o = run(c, comparison.asked.backend);
   for (const DeviceId d : devices_of(c.plan)) ++row.devices_of_type[c.cluster().type_of(d).name];
+  row.plan_words = plan_words(c.plan);
   measure_row(row, c, o);
   row.predicted = c.report.predicted;
   row.model_limit = c.report.model_limit;

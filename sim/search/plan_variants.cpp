@@ -207,7 +207,7 @@ class VariantMaker {
     for (const std::vector<DeviceId>& part : parts_.different_parts())
       divisions_of(part, static_cast<int>(part.size()));
     if (!orders_.are_alike()) made_.left_out.insert("other orders and subsets of the devices");
-    if (objective_.is_time()) return;
+    if (objective_.is_time()) return fastest_types();
     std::map<DeviceTypeId, std::vector<DeviceId>> types;
     for (const DeviceId d : configured_.cluster().devices.ids())
       types[configured_.cluster().devices[d].type].push_back(d);
@@ -215,6 +215,22 @@ class VariantMaker {
       for (int n = 1; n <= std::ssize(devices); ++n)
         if (n < devices_ && (devices_ % n == 0 || (n & (n - 1)) == 0 || n == std::ssize(devices)))
           divisions_of({devices.begin(), devices.begin() + n}, n);
+  }
+
+  /// For time, the devices of the fastest types alone: slower ones hold up a plan that gives all ranks as many layers.
+  void fastest_types() {
+    const CostRules& rules = *configured_.experiment.rules;
+    const auto rate = [&](DeviceTypeId t) { return rules.accelerators[t].formats[rules.format].peak; };
+    std::vector<DeviceId> devices = all_devices();
+    const auto type = [&](DeviceId d) { return configured_.cluster().devices[d].type; };
+    std::stable_sort(devices.begin(), devices.end(),
+                     [&](DeviceId a, DeviceId b) { return rate(type(a)) > rate(type(b)); });
+    for (std::size_t n = 1; n < devices.size(); ++n) {
+      if (rate(type(devices[n])) == rate(type(devices[n - 1]))) continue;
+      std::vector<DeviceId> part(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(n));
+      std::sort(part.begin(), part.end());
+      divisions_of(part, static_cast<int>(n));
+    }
   }
 
   /// Divisions of these devices, or of all: tensor inside a node, context for long sequences, experts, stages, and

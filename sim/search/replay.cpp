@@ -9,13 +9,11 @@
 #include <tuple>
 
 #include "sim/experiment/remarks.hpp"
-#include "sim/plan/plan_words.hpp"
 #include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 
 void measure_row(RunRow& row, const CompiledExperiment& c, const Outcome& outcome) {
-  row.plan_words = plan_words(c.plan);
   row.memory = fullest_device_memory(outcome.report, c.cluster());
   const RunView view = view_of(c, outcome);
   row.makespan = Seconds{metric_value("makespan_s", view)};

@@ -125,6 +125,7 @@ Seconds time_of(const Frame& f, Seconds makespan, Seconds period) {
 ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   CompiledExperiment c = compile(experiment);
   Outcome o = run(c, f.asked.backend);
+  row.plan_words = plan_words(c.plan);
   measure_row(row, c, o);
   const RunView view = view_of(c, o);
   row.bubble = metric_value("bubble", view);

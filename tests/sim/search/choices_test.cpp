@@ -223,7 +223,7 @@ TEST_CASE("no order of work is faster, cheaper or takes less energy than the bou
       CHECK(v.bound.value <= candidate->bound.unsplit.value * (1 + 1e-9));
       for (const SchedulingPolicy& policy : policies) {
         if (policy.effort == 2 || placement_of(*policy.schedule) != v.placement) continue;
-        const Trial t = runner.run({candidate, policy}, false, [](const Choice&) { return true; });
+        const Trial t = runner.run({candidate, policy});
         if (t.result != TrialResult::Ran) continue;
         ++checked;
         CAPTURE(policy.schedule->name);
