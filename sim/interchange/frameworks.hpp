@@ -11,6 +11,9 @@ namespace stagecraft {
 // recomputation and number format. Each throws InputError with everything that the framework cannot express or would
 // refuse, and the smallest change that it accepts.
 
+/// Codes of reasons that no plan changes, and of schedules that a framework does not have.
+inline constexpr const char *kModelRefusal = "framework-model", *kScheduleRefusal = "framework-schedule";
+
 struct FrameworkConfiguration {
   std::string text;
   std::vector<std::string> notes;  ///< What the scenario says and the text does not.

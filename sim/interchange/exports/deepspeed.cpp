@@ -39,19 +39,21 @@ class DeepspeedWriter {
     refusals_.require_usual_order(shape_.degrees);
     refusals_.require_even(p_.plan);
     if (shape_.degrees.divides())
-      refusals_.add("DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them",
-                    "a plan without group", "group");
+      refusals_.add_of_model(
+          "DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them",
+          "a plan without group");
     if (ranks_ > 1 && p_.experiment.schedule.name() != "1f1b")
-      refusals_.add(fmt::format("DeepSpeed's pipeline does not run the schedule '{}'", p_.experiment.schedule.name()),
-                    "run.schedule: 1f1b");
+      refusals_.add_of_schedule(
+          fmt::format("DeepSpeed's pipeline does not run the schedule '{}'", p_.experiment.schedule.name()),
+          "run.schedule: 1f1b");
     if (shape_.shard_copies() > 1)
       refusals_.add("DeepSpeed's ZeRO divides over all replicas", "shard without within", "shard");
     const DeepspeedRun run{.stages = ranks_, .zero = static_cast<int>(shape_.sharding)};
     for (const BrokenRule& broken : broken_deepspeed_rules(run)) refusals_.add(deepspeed_rules(), broken, broken.place);
     const std::string_view precision = precision_of(p_);
     if (precision != "bf16" && precision != "fp16" && precision != "fp32" && precision != "tf32")
-      refusals_.add(fmt::format("DeepSpeed's configuration has no {}: the model's code makes it", precision),
-                    "run.precision: bf16, fp16 or fp32");
+      refusals_.add_of_model(fmt::format("DeepSpeed's configuration has no {}: the model's code makes it", precision),
+                             "run.precision: bf16, fp16 or fp32");
     refusals_.throw_if_any();
   }
 

@@ -7,11 +7,23 @@
 
 #include <fmt/core.h>
 
+#include "sim/interchange/frameworks.hpp"
+
 namespace stagecraft {
 
 void ExportRefusals::add(std::string why, std::string help, std::string_view field) {
   const Where where = field.empty() ? Where{} : plan_.where(field);
   problems_.push_back({where, framework_, std::move(why), std::move(help), "framework"});
+}
+
+void ExportRefusals::add_of_model(std::string why, std::string help) {
+  add(std::move(why), std::move(help));
+  problems_.back().code = kModelRefusal;
+}
+
+void ExportRefusals::add_of_schedule(std::string why, std::string help) {
+  add(std::move(why), std::move(help));
+  problems_.back().code = kScheduleRefusal;
 }
 
 void ExportRefusals::add(const FrameworkRules& framework, const BrokenRule& broken, std::string_view field) {
@@ -36,11 +48,11 @@ void ExportRefusals::require_usual_order(const Degrees& d) {
 
 void ExportRefusals::require_transformer(const TransformerFacts& f) {
   if (f.layers == 0 || f.hidden == 0)
-    add("the model is no transformer with an embedding", "a model of the builder transformer");
+    add_of_model("the model is no transformer with an embedding", "a model of the builder transformer");
   if (f.experts > 0 && !f.dense_first)
-    add("a layer without experts comes after one with experts", "a model whose first layers alone are dense");
+    add_of_model("a layer without experts comes after one with experts", "a model whose first layers alone are dense");
   if (f.latent && f.key_value_rank == 0)
-    add("the widths of latent attention are not known", "a model of the builder transformer");
+    add_of_model("the widths of latent attention are not known", "a model of the builder transformer");
 }
 
 void ExportRefusals::require_even(const Plan& plan) {

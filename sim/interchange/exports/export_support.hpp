@@ -19,6 +19,10 @@ class ExportRefusals {
 
   /// `help` is the smallest change that is accepted. `field` of the plan is the reason; without one, something else is.
   void add(std::string why, std::string help, std::string_view field = {});
+  /// What no plan changes: the model, its number format, or what the model's code makes. The code is kModelRefusal.
+  void add_of_model(std::string why, std::string help);
+  /// The framework does not have the schedule. The code is kScheduleRefusal.
+  void add_of_schedule(std::string why, std::string help);
   /// A rule of the framework that the plan breaks; a warning is none.
   void add(const FrameworkRules&, const BrokenRule&, std::string_view field = {});
   /// The problem as another reader found it, without its place, which is in a text that is not written.

@@ -83,6 +83,7 @@ class MegatronWriter {
   void refuse() {
     refusals_.require_transformer(facts_);
     refusals_.require_even(p_.plan);
+    refusals_.throw_if_any();  // Nothing can be written then.
     if (facts_.layers > 0 && !is_layout_)
       refusals_.add(
           "Megatron-LM has the embedding in the first stage, and the last norm, the scores and the loss in the last",
@@ -92,8 +93,8 @@ class MegatronWriter {
       refusals_.add(fmt::format("Megatron-LM's arguments do not say the order {}", order),
                     "order: tp-cp-ep-dp-pp, or tp-cp-ep-pp-dp", "group");
     if (schedule_ != "1f1b" && schedule_ != "interleaved" && ranks_ > 1)
-      refusals_.add(fmt::format("Megatron-LM does not run the schedule '{}'", schedule_),
-                    "run.schedule: 1f1b, or interleaved");
+      refusals_.add_of_schedule(fmt::format("Megatron-LM does not run the schedule '{}'", schedule_),
+                                "run.schedule: 1f1b, or interleaved");
     if (ranks_ == 1 && chunks_ > 1)
       refusals_.add("Megatron-LM does not interleave the stages of a single rank", "plan.stages: 1, or more ranks",
                     "stages");
@@ -109,7 +110,6 @@ class MegatronWriter {
                                 "--tp-comm-overlap without sequence parallelism (AssertionError)",
                                 stack_.name),
                     "group: {sequence: true}, or software.overlap.tensor: false", "group");
-    refusals_.throw_if_any();
   }
 
   void write_model() {
@@ -129,6 +129,9 @@ class MegatronWriter {
       if (f.query_norm) add("qk-layernorm");
     }
     if (!f.fused_attention) add("attention-backend unfused");
+    if (f.window > 0) add(fmt::format("window-size {},0", f.window - 1));
+    if (f.full_every > 0) add(fmt::format("window-attn-skip-freq {}", f.full_every));
+    if (f.sinks) add("softmax-type learnable");
     add(fmt::format("seq-length {}", f.sequence));
     add(fmt::format("max-position-embeddings {}", f.sequence));
     write_vocabulary();
@@ -294,11 +297,12 @@ class MegatronWriter {
     } catch (const InputError& error) {
       for (const Diagnostic& problem : error.problems()) {
         Diagnostic rule = problem;
+        if (rule.code == "tensor-overlap") continue;  // refuse() has it, with the fields of the scenario.
         if (chunks_ > 1 && (rule.code == "remainder" || rule.code == "few-micro-batches")) rule.help += group_help();
         refusals_.add(std::move(rule));
       }
-      refusals_.throw_if_any();
     }
+    refusals_.throw_if_any();
   }
 
   /// Another group of micro-batches, which the order has here where none is written.
@@ -316,8 +320,7 @@ class MegatronWriter {
       notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
     if (p_.experiment.run.buckets && shape_.sharding > StateSharding::Optimizer)
       not_written("run.gradient_buckets, because FSDP sums gradients layer by layer");
-    if (facts_.windows) not_written("sliding windows of attention (--window-size)");
-    if (facts_.sinks) not_written("learned scores of attention (--softmax-type learnable)");
+    if (facts_.output_norms) not_written("norms of the outputs of attention and dense layers");
     if (shape_.recomputes_attention() && facts_.fused_attention)
       notes_.emplace_back("attention is fused, so plan.recompute: selective frees nothing; import leaves it out");
     if (schedule_option(p_, "overlap_moe") == "true")

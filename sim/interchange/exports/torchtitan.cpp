@@ -20,7 +20,9 @@ constexpr TorchtitanSchedule kTorchtitanSchedules[] = {{"1f1b", "1F1B"},
                                                        {"gpipe", "GPipe"},
                                                        {"interleaved", "Interleaved1F1B"},
                                                        {"interleaved-zb", "InterleavedZeroBubble"},
-                                                       {"zb-v", "ZBVZeroBubble"}};
+                                                       {"looped-bfs", "LoopedBFS"},
+                                                       {"zb-v", "ZBVZeroBubble"},
+                                                       {"dualpipev", "DualPipeV"}};
 
 class TorchtitanWriter {
  public:
@@ -41,7 +43,7 @@ class TorchtitanWriter {
   FrameworkConfiguration write() {
     refusals_.require_usual_order(degrees_);
     refusals_.require_transformer(facts_);
-    if (facts_.next_tokens > 0) refusals_.add("torchtitan has no next-token modules", "next_tokens: 0");
+    if (facts_.next_tokens > 0) refusals_.add_of_model("torchtitan has no next-token modules", "next_tokens: 0");
     refusals_.require_even(p_.plan);
     if (ranks_ > 1) refuse_schedule();
     refuse_rules();
@@ -95,8 +97,8 @@ class TorchtitanWriter {
   void refuse_schedule() {
     const std::string name = p_.experiment.schedule.name();
     if (!schedule_)
-      return refusals_.add(fmt::format("torchtitan does not run the schedule '{}'", name),
-                           "1f1b, gpipe, interleaved, interleaved-zb or zb-v");
+      return refusals_.add_of_schedule(fmt::format("torchtitan does not run the schedule '{}'", name),
+                                       "1f1b, gpipe, interleaved, interleaved-zb, looped-bfs, zb-v or dualpipev");
     const int count = micro_batch_count(p_);
     const bool rounds = name == "interleaved" || name == "interleaved-zb";
     const std::string group = schedule_option(p_, "group");
@@ -137,7 +139,7 @@ class TorchtitanWriter {
                     "recompute");
     const std::string_view precision = precision_of(p_);
     if (precision == "fp16" || precision == "tf32" || precision == "nvfp4")
-      refusals_.add(fmt::format("torchtitan does not train in {}", precision), "run.precision: bf16");
+      refusals_.add_of_model(fmt::format("torchtitan does not train in {}", precision), "run.precision: bf16");
   }
 
   /// Stages by the names of their modules; without them torchtitan counts the embedding and the scores as a layer each.
@@ -163,10 +165,24 @@ class TorchtitanWriter {
     return fmt::format("module_fqns_per_model_part = [{}]\n", stages);
   }
 
+  /// The flavor that has the shape of the model; null where torchtitan has none.
+  const TorchtitanFlavor* flavor() const {
+    const TransformerFacts& f = facts_;
+    for (const TorchtitanFlavor& t : torchtitan_flavors())
+      if (t.layers == f.layers && t.hidden == f.hidden && t.heads == f.heads && t.experts == f.experts &&
+          (f.latent ? t.key_value_heads == 0 : t.key_value_heads == f.key_value_heads))
+        return &t;
+    return nullptr;
+  }
+
   std::string model_text() const {
     const std::string_view precision = precision_of(p_);
-    if (precision != "fp8" && precision != "mxfp8") return "";
-    return fmt::format("[model]\nconverters = [\"quantize.linear.{}\"]\n\n", precision == "fp8" ? "float8" : "mx");
+    std::string text;
+    if (const TorchtitanFlavor* t = flavor())
+      text += fmt::format("name = \"{}\"\nflavor = \"{}\"\n", t->name, t->flavor);
+    if (precision == "fp8" || precision == "mxfp8")
+      text += fmt::format("converters = [\"quantize.linear.{}\"]\n", precision == "fp8" ? "float8" : "mx");
+    return text.empty() ? "" : "[model]\n" + text + "\n";
   }
 
   std::string training_text() const {
@@ -214,7 +230,8 @@ class TorchtitanWriter {
     if (p_.experiment.run.buckets)
       not_written("run.gradient_buckets: torchtitan sums gradients layer by layer, or in buckets of its own");
     if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
-    if (facts_.windows) not_written("sliding windows of attention, which the flavor of the model has");
+    if (!flavor()) not_written("the model, because no flavor of torchtitan that is known here has its shape");
+    if (facts_.window > 0) not_written("sliding windows of attention, which the flavor of the model has");
     const SoftwareStack& stack = p_.experiment.software();
     if (stack.prices && !stack.name.starts_with("torchtitan"))
       not_written(fmt::format("software: {}; with these options it is software: torchtitan", stack.name));

@@ -20,7 +20,8 @@ void add_attention(const Operation& op, TransformerFacts& f) {
   f.heads = heads.heads, f.key_value_heads = heads.key_value_heads, f.head_width = heads.value;
   f.latent = f.latent || op.inputs.size() > 1;
   f.fused_attention = f.fused_attention && op.fused;
-  f.windows = f.windows || op.window > 0;
+  if (op.window > 0) f.window = op.window;
+  if (op.window == 0 && f.full_every == 0) f.full_every = f.layers;
   f.sinks = f.sinks || op.sinks;
 }
 
@@ -70,6 +71,8 @@ void add_fields(const config::Value& model, TransformerFacts& f) {
     return value ? config::as_int(*value) : 0;
   };
   f.next_tokens = count(model, "next_tokens");
+  const config::Value* norms = model.find("output_norms");
+  f.output_norms = norms && norms->text == "true";
   if (f.feed_forward == 0) f.feed_forward = count(model, "feed_forward");  // Every layer has experts.
   const config::Value* latent = model.find("latent");
   if (!latent || !latent->is_map()) return;
@@ -97,6 +100,7 @@ TransformerFacts facts_of(const PlannedExperiment& p) {
     if (std::any_of(layer.operations.begin(), layer.operations.end(), is_head))
       f.tied = !layer.tie.empty() && layer.tie == embedding;
   }
+  if (f.window == 0) f.full_every = 0;
   const config::Value* model = p.experiment.source ? p.experiment.source->find("model") : nullptr;
   if (model && model->is_map()) add_fields(*model, f);
   return f;

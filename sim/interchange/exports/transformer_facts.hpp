@@ -19,7 +19,10 @@ struct TransformerFacts {
   bool gated = false, rms = false, rotary = false, tied = true, bias = false, latent = false;
   bool query_bias = false, query_norm = false, positions = false;
   bool fused_attention = true;
-  bool windows = false, sinks = false;  ///< Attention that looks at some rows only, or has learned scores.
+  bool sinks = false;         ///< Attention has learned scores.
+  bool output_norms = false;  ///< Outputs of attention and dense layers are normalized.
+  int window = 0;             ///< Tokens that attention looks back at; 0: all.
+  int full_every = 0;         ///< The distance of layers that look at all tokens in spite of it; 0: there is none.
   /// Widths of latent attention, of the short queries (0: whole ones) and keys, and of parts of a head.
   int query_rank = 0, key_value_rank = 0, rope_width = 0, nope_width = 0, value_width = 0;
 };

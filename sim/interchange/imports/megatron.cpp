@@ -180,9 +180,20 @@ void read_devices(MegatronArguments& a, TrainingSetup& s, const SetupOptions& op
   };
   const std::optional<int> each = count("nproc_per_node", "nproc-per-node"), nodes = count("nnodes", "nnodes");
   const std::int64_t group = std::int64_t{s.ranks} * s.tensor * s.context;
-  if (options.devices > 0) return;
-  if (each && nodes && std::int64_t{*each} * *nodes % group == 0) {
-    s.replicas = static_cast<int>(std::int64_t{*each} * *nodes / group);
+  const std::int64_t started = each && nodes ? std::int64_t{*each} * *nodes : 0;
+  if (options.devices > 0) {
+    if (started > 0 && started != options.devices)
+      s.assumed.push_back(
+          fmt::format("the script starts {} processes, --nproc_per_node {} x --nnodes {}, and --devices {} counts here",
+                      started, *each, *nodes, options.devices));
+    return;
+  }
+  if (started > 0 && started % group != 0)
+    a.break_rule("devices", a.has("nnodes") ? "nnodes" : "pipeline-model-parallel-size",
+                 fmt::format("{} cannot be divided into groups of {}", pluralize(started, "GPU"), group),
+                 "a multiple of the product of pipeline, tensor and context parallelism");
+  if (started > 0) {
+    s.replicas = static_cast<int>(started / group);
     s.matched.push_back(fmt::format("--nproc_per_node {} --nnodes {} -> replicas: {}", *each, *nodes, s.replicas));
   } else {
     s.assumed.emplace_back("the number of GPUs is not known, so there is one replica; --devices NUMBER changes that");

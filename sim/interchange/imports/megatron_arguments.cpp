@@ -19,6 +19,11 @@ constexpr int kMostSuggestions = 20;  // As many problems are printed; a suggest
 
 bool is_option(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
 bool is_variable(const std::string& word) { return word.starts_with('$') || word.starts_with('`'); }
+/// Whether a part of the word comes from a variable that is not set, or from a command.
+bool is_computed(const std::string& word) {
+  return is_variable(word) || word.find("${") != std::string::npos || word.find("$(") != std::string::npos ||
+         word.find('`') != std::string::npos;
+}
 
 /// "--micro-batch-size" without its dashes, and without "=4".
 std::string option_name(const std::string& option) {
@@ -70,7 +75,8 @@ std::size_t first_argument(std::span<const ShellWord> words, std::size_t first_o
 
 /// Whether a note names the option, which longer names contain.
 bool is_noted(const TrainingSetup& s, const std::string& option) {
-  for (const std::vector<std::string>* list : {&s.matched, &s.unmodeled, &s.without_use, &s.assumed})
+  for (const std::vector<std::string>* list :
+       {&s.matched, &s.unmodeled, &s.unmodeled_time, &s.unmodeled_memory, &s.without_use, &s.assumed})
     for (const std::string& note : *list)
       for (std::size_t at = note.find(option); at != std::string::npos; at = note.find(option, at + 1))
         if (at + option.size() == note.size() || note[at + option.size()] == ' ') return true;
@@ -92,6 +98,7 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
   if (!has("num-layers"))
     refuse_all("there is no --num-layers, so these are not the arguments of Megatron-LM",
                "give the script that starts the training, or a file with its arguments");
+  refuse_computed();
   check_choices();
 }
 
@@ -194,6 +201,20 @@ void MegatronArguments::read_launcher(std::span<const ShellWord> words) {
   }
 }
 
+/// A value that stands for a field has to be in the file, because no command is run. The launcher's numbers of
+/// processes may come from the machine.
+void MegatronArguments::refuse_computed() {
+  for (const auto& [name, argument] : given_) {
+    if (find_megatron_option(name)->use != MegatronUse::Field) continue;
+    const auto value = std::find_if(argument.values.begin(), argument.values.end(), is_computed);
+    if (value != argument.values.end())
+      problems_.push_back({where(name), "--" + name, fmt::format("the value of {} is not in the file", *value),
+                           "write the value into the script, or set the variable there: import runs no command",
+                           "computed-value"});
+  }
+  if (!problems_.empty()) throw InputError(std::move(problems_));
+}
+
 /// Other versions and forks have other choices.
 void MegatronArguments::check_choices() {
   for (const auto& [name, argument] : given_)
@@ -253,8 +274,6 @@ std::vector<std::string> MegatronArguments::words(const std::string& name) {
 std::optional<int> MegatronArguments::find_number(const std::string& name, int limit) {
   if (!has(name)) return {};
   const std::string text = word(name);
-  if (is_variable(text))
-    refuse(name, fmt::format("the value of {} is not in the file", text), "write the number into the script");
   int value = 0;
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
@@ -300,8 +319,12 @@ void MegatronArguments::sort_others(TrainingSetup& s) const {
       if (!is_noted(s, "--" + name)) together += (together.empty() ? "" : " ") + written(name);
       continue;
     }
-    const bool unmodeled = find_megatron_option(name)->use == MegatronUse::Unmodeled;
-    (unmodeled ? s.unmodeled : s.without_use).push_back(written(name));
+    const MegatronUse use = find_megatron_option(name)->use;
+    (use == MegatronUse::Time            ? s.unmodeled_time
+     : use == MegatronUse::Memory        ? s.unmodeled_memory
+     : use == MegatronUse::TimeAndMemory ? s.unmodeled
+                                         : s.without_use)
+        .push_back(written(name));
   }
   if (!together.empty()) s.matched.push_back("read with these: " + together);
   if (!of_launcher_.empty())

@@ -63,6 +63,7 @@ class MegatronArguments {
   std::size_t read_option(std::span<const ShellWord>, std::size_t at);
   void read_launcher(std::span<const ShellWord>);
   void add_problem(int line, const std::string& option, std::string message, std::string help);
+  void refuse_computed();
   void check_choices();
 
   const std::string& file_;

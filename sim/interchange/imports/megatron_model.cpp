@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/interchange/imports/megatron_arguments.hpp"
 
@@ -88,6 +89,47 @@ class ModelReader {
     const std::string value = shape_.flash_attention ? "true" : "false";
     field("flash_attention", value);
     if (!backend.empty()) note_match(s_, "attention-backend", "model.flash_attention", value);
+    if (a_.word("softmax-type") == "learnable")
+      field("sinks", "true"), note_match(s_, "softmax-type", "model.sinks", "true");
+    read_window();
+  }
+
+  /// "--window-size 127,0" looks back at 127 tokens and at itself; each n-th layer looks at all tokens with
+  /// "--window-attn-skip-freq n". A list has a 1 for each layer with the window.
+  void read_window() {
+    const std::vector<std::string> sizes = a_.words("window-size");
+    if (sizes.empty()) return;
+    std::string_view first = sizes.front();
+    const bool has_paren = first.starts_with('(');
+    if (has_paren) first.remove_prefix(1);
+    const std::optional<int> back = read_number(first);
+    if (!back || !first.empty() || *back < 1) return s_.unmodeled.push_back(a_.written("window-size"));
+    field("window", std::to_string(*back + 1));
+    note_match(s_, "window-size", "model.window", std::to_string(*back + 1));
+    if (!a_.has("window-attn-skip-freq")) return;
+    const std::optional<int> every = full_every(a_.words("window-attn-skip-freq"));
+    if (!every) return s_.unmodeled.push_back(a_.written("window-attn-skip-freq"));
+    if (*every == 0) return;
+    field("full_every", std::to_string(*every));
+    note_match(s_, "window-attn-skip-freq", "model.full_every", std::to_string(*every));
+  }
+
+  /// The distance of layers without the window: 0 where all have it, nothing where they are not at equal distances.
+  std::optional<int> full_every(const std::vector<std::string>& words) const {
+    if (words.size() == 1 && std::ssize(words) != shape_.layers) {
+      std::string_view rest = words.front();
+      const std::optional<int> number = read_number(rest);
+      return number && rest.empty() && *number > 0 ? number : std::nullopt;
+    }
+    int every = 0;
+    for (std::size_t i = 0; i < words.size() && every == 0; ++i)
+      if (words[i] == "0") every = static_cast<int>(i) + 1;
+    if (std::ssize(words) != shape_.layers) return {};
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const bool is_full = every > 0 && (i + 1) % static_cast<std::size_t>(every) == 0;
+      if (words[i] != (is_full ? "0" : "1")) return {};
+    }
+    return every;
   }
 
   /// --pad-vocab-size-to is an option of Megatron-DeepSpeed.

@@ -36,71 +36,77 @@ use-distributed-optimizer use-megatron-fsdp use-rotary-position-embeddings use-t
 v-head-dim: vocab-size:
 )";
 
-// Options that change the time or the memory of an iteration, and that no field of a scenario stands for, or only
-// with the stack megatron-core.
-constexpr std::string_view kUnmodeled = R"(
-activation-func-clamp-value: activation-offload-fraction: attention-output-gate
-batch-invariant-backend:{te_native,deepgemm,triton} batch-invariant-mode cpu-offloading-num-layers:
-cpu-offloading-retain-pinned-cpu-buffers create-all-gather-group cross-entropy-fusion-impl:{native,te}
-cuda-graph-impl:{none,local,transformer_engine,full_iteration} cuda-graph-modules+ cuda-graph-scope+
-dataloader-inter-document-masking ddp-num-buckets: ddp-pad-buckets-for-high-nccl-busbw
+// Options that change the time of an iteration, and that no field of a scenario stands for, or only with the stack
+// megatron-core. How much is not known here.
+constexpr std::string_view kTime = R"(
+activation-func-clamp-value: batch-invariant-backend:{te_native,deepgemm,triton} batch-invariant-mode
+create-all-gather-group ddp-num-buckets: ddp-pad-buckets-for-high-nccl-busbw
 ddp-param-name-patterns-for-fp32-local-accumulation+ ddp-reduce-scatter-with-fp32-accumulation
-defer-embedding-wgrad-compute delay-offload-until-cuda-graph delay-wgrad-compute delta-offload-bytes-across-pp-ranks:
-deterministic-mode disable-align-grad-reduce disable-bf16-reduced-precision-matmul disable-fp8-wgrad disable-jit-fuser
-disable-mamba-mem-eff-path disable-symmetric-registration disable-tp-comm-bulk-dgrad disable-tp-comm-bulk-wgrad
-disable-tp-comm-overlap-ag disable-tp-comm-overlap-rs disable-tp-comm-split-ag disable-tp-comm-split-rs
-distribute-saved-activations dsa-indexer-head-dim: dsa-indexer-k-norm-epsilon: dsa-indexer-k-norm-fp32
-dsa-indexer-loss-coeff: dsa-indexer-n-heads: dsa-indexer-rope-interleaved dsa-indexer-skip-topk-offset:
-dsa-indexer-topk: dsa-indexer-topk-freq: dsa-indexer-use-sparse-loss dsa-kernel-backend:{none,tilelang,cudnn}
-enable-cuda-graph enable-full-sharding-in-hsdp enable-mhc-connections ep-overlap-early-attn-memory-release
-exp-avg-dtype:{fp32,fp16,bf16,fp8} exp-avg-sq-dtype:{fp32,fp16,bf16,fp8}
-experimental-attention-variant:{gdn,gdn2,dsa,gated_delta_net} external-cuda-graph fine-grained-activation-offloading
-fine-grained-offloading-max-inflight-offloads: first-last-layers-bf16 flash-attention-version:{2,3,4}
-fp16-lm-cross-entropy fp32-residual-connection fp4-param-gather fp4-quantizer-factory: fp8-output-proj
-fp8-param-gather fp8-quantizer-factory: freeze-all-layers fsdp-double-buffer fused-residual-rmsnorm gdp-cutedsl-kernel
-gdp-num-chunk-states-to-recompute: gdp-num-householder: grad-reduce-in-bf16 gtp-expert-remat-nccl-ub gtp-remat-nccl-ub
-gtp-remat-opt-in-modules+ gtp-remat-reduce-scatter-with-fp32-accumulation hierarchical-context-parallel-sizes+
-high-priority-a2a-comm-stream high-priority-stream-groups+ is-hybrid-model keep-fp8-transpose-cache
-kitchen-attention-backend:{sdpa,fa} linear-attention-freq: linear-conv-kernel-dim: linear-key-head-dim:
-linear-num-key-heads: linear-num-value-heads: linear-value-head-dim: main-grads-dtype:{fp32,bf16}
-main-params-dtype:{fp32,fp16} mamba-head-dim: mamba-inference-conv-states-dtype:{bf16,fp16,fp32}
-mamba-inference-ssm-states-dtype:{bf16,fp16,fp32} mamba-num-groups: mamba-num-heads: mamba-state-dim:
-mamba-training-ssm-states-dtype:{fp32,bf16} max-seqlen-per-dp-cp-rank: megatron-fsdp-enable-fine-grained-param-gather
-megatron-fsdp-grad-comm-dtype:{fp32,fp16,bf16,auto} megatron-fsdp-main-grads-dtype:{fp32,bf16,fp16,auto}
-megatron-fsdp-main-params-dtype:{fp32,bf16,fp16,auto} megatron-fsdp-max-pool-double-buffer megatron-fsdp-version:{1,2}
-mhc-init-gating-factor: mhc-num-residual-streams: mhc-recompute-layer-num: mhc-sinkhorn-iterations:
-min-offloaded-tensor-size: mla-down-proj-fusion mlp-chunks-for-training: moe-apply-probs-on-input
-moe-combine-bwd-dtype:{bf16,mxfp8} moe-deepep-num-sms: moe-dispatch-fwd-dtype:{bf16,mxfp8} moe-expert-capacity-factor:
-moe-expert-rank-capacity-factor: moe-flex-dispatcher-num-sms: moe-hybridep-num-blocks-permute:
+defer-embedding-wgrad-compute deterministic-mode disable-align-grad-reduce disable-bf16-reduced-precision-matmul
+disable-fp8-wgrad disable-jit-fuser disable-mamba-mem-eff-path disable-symmetric-registration
+disable-tp-comm-bulk-dgrad disable-tp-comm-bulk-wgrad disable-tp-comm-overlap-ag disable-tp-comm-overlap-rs
+disable-tp-comm-split-ag disable-tp-comm-split-rs dsa-indexer-k-norm-epsilon: dsa-indexer-k-norm-fp32
+dsa-indexer-loss-coeff: dsa-indexer-rope-interleaved dsa-indexer-skip-topk-offset: dsa-indexer-topk-freq:
+dsa-indexer-use-sparse-loss dsa-kernel-backend:{none,tilelang,cudnn} flash-attention-version:{2,3,4}
+fp4-quantizer-factory: fp8-quantizer-factory: fused-residual-rmsnorm gdp-cutedsl-kernel gdp-num-householder:
+gtp-expert-remat-nccl-ub gtp-remat-nccl-ub gtp-remat-reduce-scatter-with-fp32-accumulation
+hierarchical-context-parallel-sizes+ high-priority-a2a-comm-stream high-priority-stream-groups+
+kitchen-attention-backend:{sdpa,fa} megatron-fsdp-enable-fine-grained-param-gather
+megatron-fsdp-grad-comm-dtype:{fp32,fp16,bf16,auto} megatron-fsdp-version:{1,2} mhc-init-gating-factor:
+mhc-sinkhorn-iterations: mla-down-proj-fusion moe-apply-probs-on-input moe-combine-bwd-dtype:{bf16,mxfp8}
+moe-deepep-num-sms: moe-dispatch-fwd-dtype:{bf16,mxfp8} moe-flex-dispatcher-num-sms: moe-hybridep-num-blocks-permute:
 moe-hybridep-num-blocks-unpermute: moe-hybridep-num-sms: moe-hybridep-num-sms-preprocessing:
-moe-hybridep-pad-uneven-dispatch-inputs moe-latent-size: moe-layer-recompute moe-ncclep-zero-copy
-moe-pad-expert-input-to-capacity moe-paged-stash moe-paged-stash-buffer-size-factor-cpu:
-moe-paged-stash-buffer-size-factor-cuda: moe-paged-stash-page-size: moe-router-force-biased:
-moe-router-force-load-balancing moe-router-group-topk:
+moe-hybridep-pad-uneven-dispatch-inputs moe-ncclep-zero-copy moe-router-force-biased: moe-router-force-load-balancing
+moe-router-group-topk:
 moe-router-load-balancing-type+{aux_loss,seq_aux_loss,global_aux_loss,sinkhorn,quantile_balancing,none}
-moe-router-num-groups: moe-router-padding-for-fp8 moe-router-padding-for-quantization moe-shared-expert-gate
-moe-single-grouped-bias moe-single-grouped-weight moe-token-drop-policy:{probs,position} moe-use-grouped-tensor
-mtp-detach-heads mtp-hsm mtp-standalone mtp-use-repeated-layer muon-coefficient-type: muon-extra-scale-factor:
-muon-fp32-matmul-prec:{low,medium,high} muon-momentum: muon-nesterov muon-no-split-qkv muon-num-ns-steps:
+moe-router-num-groups: moe-router-padding-for-fp8 moe-router-padding-for-quantization moe-single-grouped-bias
+moe-token-drop-policy:{probs,position} moe-use-grouped-tensor mtp-detach-heads mtp-hsm muon-coefficient-type:
+muon-extra-scale-factor: muon-fp32-matmul-prec:{low,medium,high} muon-nesterov muon-no-split-qkv muon-num-ns-steps:
 muon-scalar-optimizer:{adam,lion} muon-scale-mode:{spectral,unit_rms_norm,shape_scaling}
 muon-tp-mode:{blockwise,duplicated,distributed} muon-use-syrk nccl-communicator-config-path: no-align-grad-reduce
 no-align-param-gather no-bias-dropout-fusion no-bias-gelu-fusion no-bias-swiglu-fusion no-fp8-wgrad
-no-gradient-accumulation-fusion no-gradient-reduce-div-fusion no-masked-softmax-fusion no-overlap-p2p-communication
-no-persist-layer-norm no-pin-cpu-grads no-pin-cpu-params no-rope-freq: no-rope-fusion no-tp-comm-bulk-dgrad
-no-tp-comm-bulk-wgrad no-tp-comm-overlap-ag no-tp-comm-overlap-rs no-tp-comm-split-ag no-tp-comm-split-rs
-num-layers-at-end-in-bf16: num-layers-at-start-in-bf16: offload-modules+ optimizer-cpu-offload
-optimizer-offload-fraction: outer-dp-sharding-strategy:{no_shard,optim} output-logit-dtype:{bf16,fp32}
-overlap-cpu-optimizer-d2h-h2d overlap-dispatch-backward-with-experts-wgrad overlap-moe-expert-parallel-comm
-overlap-p2p-communication-warmup-flush overlap-param-gather overlap-param-gather-with-optimizer-step perform-rl-step
-pipeline-model-parallel-comm-backend:{nccl,ucc} qk-l2-norm rampup-batch-size#3 relative-attention-num-buckets:
-reuse-grad-buf-for-mxfp8-param-ag rl-use-sequence-packing sft sharp-enabled-group:{dp,dp_replica} skip-train
-softmax-type:{vanilla,off-by-one,learnable} spec* squared-relu step-batch-size-schedule:
-symmetric-ar-type:{two_shot,one_shot,multimem_all_reduce} te-precision-config-file:
-torch-fsdp2-no-reshard-after-forward tp-comm-bootstrap-backend:{nccl,mpi,gloo} tp-comm-overlap tp-comm-overlap-cfg:
-tp-comm-overlap-rs-dgrad use-fused-weighted-squared-relu use-grouped-gemm-for-dense-mlp
-use-grouped-gemm-for-shared-expert use-kitchen-attention use-nccl-ub use-precision-aware-optimizer
-use-ring-exchange-p2p use-sharp use-te-activation-func use-torch-optimizer-for-cpu-offload
-use-transformer-engine-op-fuser wgrad-deferral-limit: window-attn-skip-freq: window-size: yaml-cfg:
+no-gradient-reduce-div-fusion no-masked-softmax-fusion no-overlap-p2p-communication no-persist-layer-norm
+no-rope-freq: no-rope-fusion no-tp-comm-bulk-dgrad no-tp-comm-bulk-wgrad no-tp-comm-overlap-ag no-tp-comm-overlap-rs
+no-tp-comm-split-ag no-tp-comm-split-rs overlap-dispatch-backward-with-experts-wgrad overlap-moe-expert-parallel-comm
+overlap-p2p-communication-warmup-flush overlap-param-gather overlap-param-gather-with-optimizer-step
+pipeline-model-parallel-comm-backend:{nccl,ucc} qk-l2-norm sharp-enabled-group:{dp,dp_replica} squared-relu
+symmetric-ar-type:{two_shot,one_shot,multimem_all_reduce} tp-comm-bootstrap-backend:{nccl,mpi,gloo} tp-comm-overlap
+tp-comm-overlap-cfg: tp-comm-overlap-rs-dgrad use-fused-weighted-squared-relu use-grouped-gemm-for-dense-mlp
+use-grouped-gemm-for-shared-expert use-kitchen-attention use-nccl-ub use-ring-exchange-p2p use-sharp
+use-te-activation-func use-transformer-engine-op-fuser wgrad-deferral-limit:
+)";
+// Options that change the memory alone.
+constexpr std::string_view kMemory = R"(
+cpu-offloading-retain-pinned-cpu-buffers ep-overlap-early-attn-memory-release exp-avg-dtype:{fp32,fp16,bf16,fp8}
+exp-avg-sq-dtype:{fp32,fp16,bf16,fp8} fsdp-double-buffer keep-fp8-transpose-cache main-params-dtype:{fp32,fp16}
+megatron-fsdp-main-params-dtype:{fp32,bf16,fp16,auto} megatron-fsdp-max-pool-double-buffer
+moe-paged-stash-buffer-size-factor-cpu: moe-paged-stash-buffer-size-factor-cuda: moe-paged-stash-page-size:
+no-pin-cpu-grads no-pin-cpu-params reuse-grad-buf-for-mxfp8-param-ag use-precision-aware-optimizer
+)";
+// Options that change both, or one of them as the model has it.
+constexpr std::string_view kTimeAndMemory = R"(
+activation-offload-fraction: attention-output-gate cpu-offloading-num-layers: cross-entropy-fusion-impl:{native,te}
+cuda-graph-impl:{none,local,transformer_engine,full_iteration} cuda-graph-modules+ cuda-graph-scope+
+dataloader-inter-document-masking delay-offload-until-cuda-graph delay-wgrad-compute
+delta-offload-bytes-across-pp-ranks: distribute-saved-activations dsa-indexer-head-dim: dsa-indexer-n-heads:
+dsa-indexer-topk: enable-cuda-graph enable-full-sharding-in-hsdp enable-mhc-connections
+experimental-attention-variant:{gdn,gdn2,dsa,gated_delta_net} external-cuda-graph fine-grained-activation-offloading
+fine-grained-offloading-max-inflight-offloads: first-last-layers-bf16 fp16-lm-cross-entropy fp32-residual-connection
+fp4-param-gather fp8-output-proj fp8-param-gather freeze-all-layers gdp-num-chunk-states-to-recompute:
+grad-reduce-in-bf16 gtp-remat-opt-in-modules+ is-hybrid-model linear-attention-freq: linear-conv-kernel-dim:
+linear-key-head-dim: linear-num-key-heads: linear-num-value-heads: linear-value-head-dim: main-grads-dtype:{fp32,bf16}
+mamba-head-dim: mamba-inference-conv-states-dtype:{bf16,fp16,fp32} mamba-inference-ssm-states-dtype:{bf16,fp16,fp32}
+mamba-num-groups: mamba-num-heads: mamba-state-dim: mamba-training-ssm-states-dtype:{fp32,bf16}
+max-seqlen-per-dp-cp-rank: megatron-fsdp-main-grads-dtype:{fp32,bf16,fp16,auto} mhc-num-residual-streams:
+mhc-recompute-layer-num: min-offloaded-tensor-size: mlp-chunks-for-training: moe-expert-capacity-factor:
+moe-expert-rank-capacity-factor: moe-latent-size: moe-layer-recompute moe-pad-expert-input-to-capacity moe-paged-stash
+moe-shared-expert-gate moe-single-grouped-weight mtp-standalone mtp-use-repeated-layer muon-momentum:
+no-gradient-accumulation-fusion num-layers-at-end-in-bf16: num-layers-at-start-in-bf16: offload-modules+
+optimizer-cpu-offload optimizer-offload-fraction: outer-dp-sharding-strategy:{no_shard,optim}
+output-logit-dtype:{bf16,fp32} overlap-cpu-optimizer-d2h-h2d perform-rl-step rampup-batch-size#3
+relative-attention-num-buckets: rl-use-sequence-packing sft skip-train softmax-type:{vanilla,off-by-one,learnable}
+spec* step-batch-size-schedule: te-precision-config-file: torch-fsdp2-no-reshard-after-forward
+use-torch-optimizer-for-cpu-offload window-attn-skip-freq: window-size: yaml-cfg:
 )";
 
 // Options about data, logs, checkpoints, learning rates, initial weights, inference and other models.
@@ -283,10 +289,12 @@ start_method: tee: use-env use_env
 
 std::span<const MegatronOptionList> megatron_option_lists() {
   static constexpr MegatronOptionList kLists[] = {{MegatronUse::Field, false, kFields},
-                                                  {MegatronUse::Unmodeled, false, kUnmodeled},
+                                                  {MegatronUse::Time, false, kTime},
+                                                  {MegatronUse::Memory, false, kMemory},
+                                                  {MegatronUse::TimeAndMemory, false, kTimeAndMemory},
                                                   {MegatronUse::WithoutUse, false, kWithoutUse},
                                                   {MegatronUse::Field, true, kOlderFields},
-                                                  {MegatronUse::Unmodeled, true, kOlderUnmodeled},
+                                                  {MegatronUse::TimeAndMemory, true, kOlderUnmodeled},
                                                   {MegatronUse::WithoutUse, true, kOlderWithoutUse},
                                                   {MegatronUse::Launcher, false, kLaunchers}};
   return kLists;

@@ -8,9 +8,9 @@
 
 namespace stagecraft {
 
-/// What an option of Megatron-LM is to a scenario: a field stands for it, or none does and it may change the time or
-/// the memory, or it means nothing for the time of an iteration; or it is an option of a launcher.
-enum class MegatronUse : std::uint8_t { Field, Unmodeled, WithoutUse, Launcher };
+/// What an option of Megatron-LM is to a scenario: a field stands for it, or none does and it changes the time of an
+/// iteration, the memory, both or neither; or it is an option of a launcher.
+enum class MegatronUse : std::uint8_t { Field, Time, Memory, TimeAndMemory, WithoutUse, Launcher };
 
 /// One option, without the dashes of its name.
 struct MegatronOption {

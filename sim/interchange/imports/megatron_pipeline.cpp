@@ -73,6 +73,7 @@ void check_letters(const MegatronArguments& a, const TrainingSetup& s, const Meg
 /// The chunks of each rank follow from the number of stages.
 void read_layout(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape) {
   s.layout = a.word(kLayout);
+  std::erase_if(s.layout, [](char c) { return c == ',' || c == ' '; });  // Megatron-LM skips commas.
   if (s.layout.empty()) return;
   std::size_t at = 0;
   const std::optional<std::string> letters = letters_of(s.layout, at, 0);

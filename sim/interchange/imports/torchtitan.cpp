@@ -25,17 +25,6 @@ constexpr std::pair<const char*, const char*> kSchedules[] = {{"1F1B", "1f1b"},
                                                               {"ZBVZeroBubble", "zb-v"},
                                                               {"DualPipeV", "dualpipev"}};
 
-/// Flavors of torchtitan's models that the library has.
-struct Flavor {
-  const char *name, *model;
-  int layers, heads, key_value_heads, experts;
-};
-constexpr Flavor kFlavors[] = {
-    {"llama3 8B", "llama-3-8b", 32, 32, 8, 0},           {"llama3 70B", "llama-3-70b", 80, 64, 8, 0},
-    {"llama3 405B", "llama-3-405b", 126, 128, 8, 0},     {"qwen3 32B", "qwen3-32b", 64, 64, 8, 0},
-    {"qwen3 30B-A3B", "qwen3-30b-a3b", 48, 32, 4, 128},  {"qwen3 235B-A22B", "qwen3-235b-a22b", 94, 64, 4, 128},
-    {"deepseek_v3 671B", "deepseek-v3", 61, 128, 0, 256}};
-
 /// Sections about data, logs, checkpoints and learning rates.
 const std::set<std::string> kSectionsWithoutUse{
     "job",        "profiling",  "metrics",      "optimizer",       "lr_scheduler",
@@ -119,8 +108,9 @@ class TorchtitanReader {
 
   void read_model() {
     const std::string flavor = text("model.name") + " " + text("model.flavor");
-    for (const Flavor& f : kFlavors)
-      if (flavor == f.name) flavor_ = &f, s_.model_name = f.model, matched("model.flavor", "model", f.model);
+    for (const TorchtitanFlavor& f : torchtitan_flavors())
+      if (flavor == fmt::format("{} {}", f.name, f.flavor))
+        flavor_ = &f, s_.model_name = f.model, matched("model.flavor", "model", f.model);
     s_.sequence = number("training.seq_len", 0);
     if (s_.sequence > 0) matched("training.seq_len", "model.sequence", std::to_string(s_.sequence));
   }
@@ -222,16 +212,33 @@ class TorchtitanReader {
     if (const std::string parts = "parallelism.module_fqns_per_model_part"; take(parts) != nullptr)
       return read_model_parts(parts);
     const std::string each = "parallelism.pipeline_parallel_layers_per_stage";
+    const int embedding = number("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0);
+    const int scores = number("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0);
     if (const int layers = number(each, 0); layers > 0 && flavor_)
-      read_stage_count(each, layers);
+      read_stage_count(each, layers, flavor_->layers + embedding + scores);
     else if (layers > 0)
       s_.unmodeled.push_back(each);
+    write_division(embedding, scores);
   }
 
-  /// Stages of this number of layers, where embedding and scores count as a layer each unless an option says less.
-  void read_stage_count(const std::string& key, int layers) {
-    const int units = flavor_->layers + number("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0) +
-                      number("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0);
+  /// torchtitan's own division becomes a layout, because a planner would move layers.
+  void write_division(int embedding, int scores) {
+    const int stages = s_.ranks * s_.chunks;
+    const std::vector<int> counts =
+        flavor_ ? torchtitan_layers(flavor_->layers, stages, embedding, scores) : std::vector<int>();
+    if (counts.empty())
+      return s_.assumed.emplace_back("layers are divided by their times, and in torchtitan evenly"), void();
+    for (std::size_t i = 0; i < counts.size(); ++i)
+      s_.layout += (i == 0 ? "E" : "|") + (counts[i] > 1    ? fmt::format("t*{}", counts[i])
+                                           : counts[i] == 1 ? std::string("t")
+                                                            : std::string());
+    s_.layout += "L";
+    s_.matched.push_back("stages -> plan.layout: " + s_.layout);
+  }
+
+  /// Stages of this number of layers. `units` are all, where embedding and scores count as a layer each unless an
+  /// option says less.
+  void read_stage_count(const std::string& key, int layers, int units) {
     stages_ = (units + layers - 1) / layers;
     s_.chunks = std::max(1, stages_ / s_.ranks);
     matched(key, "stages", std::to_string(stages_));
@@ -341,7 +348,7 @@ class TorchtitanReader {
   std::set<std::string> used_;
   TrainingSetup s_;
   TorchtitanRun run_;
-  const Flavor* flavor_ = nullptr;
+  const TorchtitanFlavor* flavor_ = nullptr;
   std::int64_t replicas_ = 1;
   int stages_ = 0;  ///< Pipeline stages; 0: not given.
   bool knows_shards_ = true;

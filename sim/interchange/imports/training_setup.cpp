@@ -9,6 +9,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/schedule/builder.hpp"
 
 namespace stagecraft {
 namespace {
@@ -134,7 +135,11 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
   std::string schedule = s.schedule;
   const std::string group =
       s.chunk_group > 0 && s.chunk_group != s.ranks ? fmt::format(", group: {}", s.chunk_group) : "";
-  if (s.chunks > 1) schedule = fmt::format("{{name: {}, chunks: {}{}}}", s.schedule, s.chunks, group);
+  const auto has_chunks = [&] {  // Stages in a V are two on each rank.
+    const config::MapSpec* fields = get_from(schedules::catalog(), "schedule", s.schedule).fields;
+    return fields && fields->find("chunks");
+  };
+  if (s.chunks > 1 && has_chunks()) schedule = fmt::format("{{name: {}, chunks: {}{}}}", s.schedule, s.chunks, group);
   std::string text = "schema: scenario/2\n" + fmt::format("title: {}\n", quoted("imported from " + file)) +
                      model_text(s, o, file) + fmt::format("cluster: {}\n", quoted(o.cluster)) +
                      plan_text(s, replicas, file) +
@@ -162,12 +167,42 @@ std::string software_text(const TrainingSetup& s) {
   return text + "}";
 }
 
+namespace {
+
+/// What an option became, by the part of the scenario that has it.
+const char* taken_for(const std::string& note) {
+  const std::size_t arrow = note.find(" -> ");
+  const std::string field = arrow == std::string::npos ? "" : note.substr(arrow + 4);
+  for (const auto& [start, what] : {std::pair{"model", "taken for the model"},
+                                    {"plan", "taken for the plan"},
+                                    {"pipeline ranks", "taken for the plan"},
+                                    {"replicas", "taken for the plan"},
+                                    {"stages", "taken for the plan"},
+                                    {"run", "taken for the run"},
+                                    {"software", "taken for the software"}})
+    if (field.starts_with(start)) return what;
+  return "taken";
+}
+
+}  // namespace
+
 std::vector<std::string> notes_of(const TrainingSetup& s) {
   std::vector<std::string> notes;
-  if (!s.matched.empty()) notes.push_back(joined("taken", s.matched));
-  if (!s.unmodeled.empty()) notes.push_back(joined("may change time or memory, and is not modeled", s.unmodeled));
-  if (!s.without_use.empty()) notes.push_back(joined("without meaning for the time of an iteration", s.without_use));
-  if (!s.unknown.empty()) notes.push_back(joined("not known here", s.unknown));
+  for (const char* what :
+       {"taken for the model", "taken for the plan", "taken for the run", "taken for the software", "taken"}) {
+    std::vector<std::string> list;
+    for (const std::string& note : s.matched)
+      if (std::string_view(taken_for(note)) == what) list.push_back(note);
+    if (!list.empty()) notes.push_back(joined(what, list));
+  }
+  const std::pair<const char*, const std::vector<std::string>&> others[] = {
+      {"may change time and memory, and is not modeled", s.unmodeled},
+      {"changes time, and is not modeled", s.unmodeled_time},
+      {"changes memory, and is not modeled", s.unmodeled_memory},
+      {"changes neither time nor memory", s.without_use},
+      {"not known here", s.unknown}};
+  for (const auto& [what, list] : others)
+    if (!list.empty()) notes.push_back(joined(what, list));
   notes.insert(notes.end(), s.assumed.begin(), s.assumed.end());
   return notes;
 }

@@ -27,11 +27,13 @@ struct TrainingSetup {
   int micro_batch_size = 0;                       ///< Samples of one replica.
   int global_batch = 0;                           ///< Samples.
 
-  std::vector<std::string> matched;      ///< What the scenario has from the file, as "--num-layers 24 -> layers: 24".
-  std::vector<std::string> unmodeled;    ///< Options that may change the time or the memory, and are not modeled.
-  std::vector<std::string> without_use;  ///< Options that mean nothing for the time of an iteration.
-  std::vector<std::string> unknown;      ///< Facts that the reader does not know.
-  std::vector<std::string> assumed;      ///< Sentences about values that the file does not give.
+  std::vector<std::string> matched;    ///< What the scenario has from the file, as "--num-layers 24 -> layers: 24".
+  std::vector<std::string> unmodeled;  ///< Options that change time and memory, and are not modeled.
+  std::vector<std::string> unmodeled_time;    ///< Options that change the time alone.
+  std::vector<std::string> unmodeled_memory;  ///< Options that change the memory alone.
+  std::vector<std::string> without_use;       ///< Options that change neither.
+  std::vector<std::string> unknown;           ///< Facts that the reader does not know.
+  std::vector<std::string> assumed;           ///< Sentences about values that the file does not give.
 };
 
 /// What a configuration does not say, from the options of the command line.

@@ -41,6 +41,14 @@ constexpr FrameworkRule kTorchtitanRules[] = {
     {"graphs", "P > 1: CUDA graphs are disabled (main)", "ValueError", kReadsConfiguration},
 };
 
+constexpr TorchtitanFlavor kTorchtitanFlavors[] = {{"llama3", "8B", "llama-3-8b", 32, 4096, 32, 8, 0},
+                                                   {"llama3", "70B", "llama-3-70b", 80, 8192, 64, 8, 0},
+                                                   {"llama3", "405B", "llama-3-405b", 126, 16384, 128, 8, 0},
+                                                   {"qwen3", "32B", "qwen3-32b", 64, 5120, 64, 8, 0},
+                                                   {"qwen3", "30B-A3B", "qwen3-30b-a3b", 48, 2048, 32, 4, 128},
+                                                   {"qwen3", "235B-A22B", "qwen3-235b-a22b", 94, 4096, 64, 4, 128},
+                                                   {"deepseek_v3", "671B", "deepseek-v3", 61, 7168, 128, 0, 256}};
+
 constexpr const char* kTorchtitanPlaces[] = {"group", "shard", "schedule", "batch"};
 
 class TorchtitanRuleCheck {
@@ -149,6 +157,18 @@ class TorchtitanRuleCheck {
 const FrameworkRules& torchtitan_rules() {
   static constexpr FrameworkRules rules{"torchtitan", "torchtitan", kTorchtitanRules};
   return rules;
+}
+
+std::span<const TorchtitanFlavor> torchtitan_flavors() { return kTorchtitanFlavors; }
+
+std::vector<int> torchtitan_layers(int layers, int stages, int of_embedding, int of_scores) {
+  const int units = layers + of_embedding + of_scores;
+  if (stages < 1 || stages > units) return {};
+  std::vector<int> counts(static_cast<std::size_t>(stages), units / stages);
+  for (int s = 0; s < units % stages; ++s) ++counts[static_cast<std::size_t>(s)];
+  counts.front() -= of_embedding, counts.back() -= of_scores;
+  if (counts.front() < 0 || counts.back() < 0) return {};
+  return counts;
 }
 
 std::vector<BrokenRule> broken_torchtitan_rules(const TorchtitanRun& run) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,17 @@ struct TorchtitanRun {
   int sequence = 0, heads = 0, key_value_heads = 0, experts = 0;
   bool compiles_model = false, async_tensor = false, disables_graphs = false;
 };
+
+/// A flavor of one of torchtitan's models, and the model of the library that it is.
+struct TorchtitanFlavor {
+  const char *name, *flavor, *model;
+  int layers, hidden, heads, key_value_heads, experts;
+};
+std::span<const TorchtitanFlavor> torchtitan_flavors();
+
+/// Layers of each of these stages, as torchtitan divides them: embedding and scores count as layers of the first and
+/// the last stage, and the first stages have what remains. Empty where a stage would have nothing.
+std::vector<int> torchtitan_layers(int layers, int stages, int of_embedding, int of_scores);
 
 /// `place` is the part of a plan that it is about: group, shard, schedule or batch.
 struct BrokenRule {

@@ -139,7 +139,7 @@ TEST_CASE("shapes and divisions that recipes write in more than one option") {
   CHECK(setup_of("sc21-figure-17-no").recompute.empty());
   CHECK(setup_of("sc21-figure-17-yes").recompute == "layers");
   CHECK(setup_of("bridge-llama3-8b-h100").shard == "weights");
-  CHECK(is_listed(setup_of("deepseek-v3-layout").assumed, "$FP8_RECIPE"));
+  CHECK(is_listed(setup_of("deepseek-v3-layout").unmodeled, "--fp8-recipe blockwise"));
 }
 
 TEST_CASE("layouts of recipes are the same after export and import") {
