@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "sim/core/text.hpp"
 
@@ -14,8 +15,8 @@ namespace stagecraft {
 using config::Problems;
 using config::Value;
 
-ConfigurationReader::ConfigurationReader(const Value& configuration, Problems& problems)
-    : configuration_(configuration), problems_(problems) {
+ConfigurationReader::ConfigurationReader(const Value& configuration, Problems& problems, ConfigurationReading& reading)
+    : configuration_(configuration), problems_(problems), reading_(reading) {
   model_.kind = Value::Kind::Map;
   model_.where = configuration.where;
   set("builder", "transformer");
@@ -23,7 +24,7 @@ ConfigurationReader::ConfigurationReader(const Value& configuration, Problems& p
 }
 
 const Value* ConfigurationReader::find(std::string_view name) {
-  keys_read_.emplace(name);
+  reading_.keys.emplace(name);
   const Value* value = configuration_.find(name);
   return value && value->kind != Value::Kind::Null ? value : nullptr;
 }
@@ -48,6 +49,11 @@ void ConfigurationReader::put(std::string_view field, Value value) {
 
 void ConfigurationReader::copy_optional(const char* key, const char* field) {
   if (const Value* value = find(key)) put(field, *value);
+}
+
+void ConfigurationReader::copy_or(const char* key, const char* field, const char* fallback) {
+  if (find(key)) return copy_optional(key, field);
+  set(field, fallback);
 }
 
 void ConfigurationReader::copy_required(const char* key, const char* field) {
@@ -101,12 +107,33 @@ void ConfigurationReader::refuse(const char* key, const std::string& message, co
 void ConfigurationReader::read_sequence() {
   const Value* scaling = find(find("rope_parameters") ? "rope_parameters" : "rope_scaling");
   const Value* original = scaling && scaling->is_map() ? scaling->find("original_max_position_embeddings") : nullptr;
-  if (find("initial_context_length"))
-    copy_optional("initial_context_length", "sequence");
-  else if (original)
-    put("sequence", *original);
-  else
-    copy_required("max_position_embeddings", "sequence");
+  if (const Value* initial = find("initial_context_length")) return put_sequence(*initial);
+  if (original) return put_sequence(*original);
+  if (const Value* outside = find("original_max_position_embeddings")) return put_sequence(*outside);
+  read_sequence_of("max_position_embeddings", 0);
+}
+
+void ConfigurationReader::read_sequence_of(const char* key, int fallback) {
+  if (const Value* length = find(key)) return put_sequence(*length);
+  if (fallback > 0) return put_sequence(Value::scalar(std::to_string(fallback), configuration_.where, "computed"));
+  copy_required(key, "sequence");
+}
+
+void ConfigurationReader::put_sequence(Value value) {
+  std::string_view rest = value.text;
+  const std::optional<int> limit = value.is_scalar() ? read_number(rest) : std::nullopt;
+  sequence_ = reading_.sequence > 0 ? reading_.sequence : limit && rest.empty() ? *limit : 0;
+  if (reading_.sequence == 0 && reading_.limit > 0 && sequence_ > reading_.limit) {
+    sequence_ = reading_.limit;
+    note(
+        fmt::format("samples have {} tokens, because the configuration says only the most, which are {}; --sequence "
+                    "NUMBER takes others",
+                    sequence_, value.text));
+  } else if (reading_.sequence == 0 && reading_.limit > 0) {
+    note(fmt::format("samples have {} tokens, as the configuration says; --sequence NUMBER takes others", value.text));
+  }
+  if (sequence_ > 0 && std::to_string(sequence_) != value.text) value.text = std::to_string(sequence_);
+  put("sequence", std::move(value));
 }
 
 void ConfigurationReader::read_precision() {
@@ -125,12 +152,22 @@ void ConfigurationReader::read_llama_shape() {
   copy_required("vocab_size", "vocabulary");
   expect_word("hidden_act", {"silu"});
   read_sequence();
+  read_gated_decoder(false);
+}
+
+void ConfigurationReader::read_gated_decoder(bool tied) {
   read_precision();
   for (const auto& [field, text] : {std::pair{"positions", "rotary"}, {"norm", "rms"}, {"gated", "true"}})
     set(field, text);
   set("flash_attention", "true");
-  const Value* tied = configuration_.find("tie_word_embeddings");
-  set("tied", flag("tie_word_embeddings", false) ? "true" : "false", tied ? tied->where : configuration_.where);
+  const Value* given = configuration_.find("tie_word_embeddings");
+  set("tied", flag("tie_word_embeddings", tied) ? "true" : "false", given ? given->where : configuration_.where);
+}
+
+void ConfigurationReader::read_window_pattern(const char* window_fallback, int pattern) {
+  if (find("layer_types")) return read_layer_types();
+  copy_or("sliding_window", "window", window_fallback);
+  if (pattern > 1) set("full_every", std::to_string(pattern));
 }
 
 void ConfigurationReader::read_grouped_heads() {
@@ -219,7 +256,21 @@ std::string type_help(const std::string& type, const std::vector<std::string>& t
 
 }  // namespace
 
-Value read_configuration(const Value& configuration, Problems& problems, std::set<std::string>* keys) {
+Value text_part(const Value& configuration) {
+  const Value* text = configuration.is_map() ? configuration.find("text_config") : nullptr;
+  if (!text || !text->is_map()) return configuration;
+  Value part = *text;
+  const Value* type = configuration.find("model_type");
+  if (!part.has("model_type") && type && type->is_scalar())
+    part.members.push_back({"model_type", type->where, Value::scalar(type->text + "_text", type->where)});
+  for (const char* key : {"torch_dtype", "dtype", "tie_word_embeddings"})
+    if (const Value* whole = configuration.find(key); whole && !part.has(key))
+      part.members.push_back({key, whole->where, *whole});
+  return part;
+}
+
+Value read_configuration(const Value& whole, Problems& problems, ConfigurationReading* reading) {
+  const Value configuration = text_part(whole);
   Value unreadable = configuration;
   unreadable.unreadable = true;
   const Value* type = configuration.is_map() ? configuration.find("model_type") : nullptr;
@@ -232,9 +283,9 @@ Value read_configuration(const Value& configuration, Problems& problems, std::se
   }
   if (const ConfigurationFamily* family = find_in(families, type->text)) {
     const std::size_t before = problems.list().size();
-    ConfigurationReader reader(configuration, problems);
+    ConfigurationReading unused;
+    ConfigurationReader reader(configuration, problems, reading != nullptr ? *reading : unused);
     family->read(reader);
-    if (keys != nullptr) *keys = reader.keys_read();
     Value model = reader.finish();
     model.unreadable = problems.list().size() > before;
     return model;

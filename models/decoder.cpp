@@ -149,7 +149,7 @@ bool DecoderShape::is_plain_gpt() const {
   const bool heads_are_plain = key_value_heads == heads && head_width * heads == hidden && !latent_attention;
   const bool has_biases = bias && attention_bias && query_key_value_bias;
   return heads_are_plain && has_biases && positions == PositionKind::Learned && !rms_norm && !gated &&
-         !query_key_norm && !sinks && window == 0 && !has_experts && next_tokens == 0;
+         !query_key_norm && !sinks && !output_norms && window == 0 && !has_experts && next_tokens == 0;
 }
 
 bool DecoderShape::layer_has_experts(int layer) const {
@@ -160,13 +160,14 @@ int DecoderShape::window_of(int layer) const { return full_every > 0 && (layer +
 
 Operations decoder_operations(const DecoderShape& n, int layer) {
   LayerWriter writer(n);
-  const int after_attention = writer.sum({-1, writer.attention(writer.norm(-1, n.hidden), layer)});
+  const auto added = [&](int output) { return n.output_norms ? writer.norm(output, n.hidden) : output; };
+  const int after_attention = writer.sum({-1, added(writer.attention(writer.norm(-1, n.hidden), layer))});
   const int norm = writer.norm(after_attention, n.hidden);
   std::vector<int> parts{after_attention};
   if (n.layer_has_experts(layer)) {
-    for (const int part : writer.experts(norm)) parts.push_back(part);
+    for (const int part : writer.experts(norm)) parts.push_back(added(part));
   } else {
-    parts.push_back(writer.dense(norm, n.feed_forward));
+    parts.push_back(added(writer.dense(norm, n.feed_forward)));
   }
   writer.sum(parts);
   return writer.take();

@@ -39,7 +39,8 @@ struct DecoderShape {
   bool bias = true;                                         ///< Dense layers, experts and routers have one.
   bool attention_bias = true, query_key_value_bias = true;  ///< The output of attention; what makes Q, K and V.
   bool query_key_norm = false, sinks = false;
-  int window = 0;      ///< Tokens that a layer looks at; 0: all.
+  bool output_norms = false;  ///< What attention and dense layers or experts add is normalized first (Gemma 2).
+  int window = 0;             ///< Tokens that a layer looks at; 0: all.
   int full_every = 0;  ///< The last of each `full_every` layers looks at all tokens; 0: there is no such exception.
   bool flash_attention = false;
   ExpertsShape experts;

@@ -168,6 +168,10 @@ std::vector<config::Field> decoder_fields() {
       boolean("query_key_norm")
           .optional()
           .doc("Whether each head of queries and keys is normalized before attention (Qwen3); left out: no."),
+      boolean("output_norms")
+          .optional()
+          .doc("Whether the outputs of attention and of dense layers are normalized before they are added (Gemma 2); "
+               "left out: no."),
       boolean("sinks").optional().doc(
           "Whether each head has a learned score that takes a share of its attention (GPT-OSS); left out: no."),
       integer("window", 1, 1e8)
@@ -202,6 +206,7 @@ DecoderShape read_decoder(const Value& map, Problems& problems) {
   n.attention_bias = flag(map, "attention_bias", n.bias);
   n.query_key_value_bias = flag(map, "query_key_value_bias", n.attention_bias);
   n.query_key_norm = flag(map, "query_key_norm", false);
+  n.output_norms = flag(map, "output_norms", false);
   n.sinks = flag(map, "sinks", false);
   n.flash_attention = flag(map, "flash_attention", false);
   n.next_tokens = whole(map, "next_tokens", 0);

@@ -10,7 +10,8 @@ namespace {
 using namespace config;
 
 const MapSpec kConfigFields{
-    "The model that a config.json of Hugging Face describes: Llama, Mistral, Mixtral, Qwen, DeepSeek, Kimi, GPT.",
+    "The model that a config.json of Hugging Face describes: Llama, Mistral, Mixtral, Qwen, DeepSeek, Kimi, GPT, "
+    "Gemma, Phi.",
     {text("config").doc("Path of the config.json, from the folder of the file that names it."),
      integer("sequence", 1, 1e8)
          .optional()

@@ -60,7 +60,7 @@ const std::string kDeepseek =
 }  // namespace
 
 TEST_CASE("every family of configurations says what it is and from where") {
-  CHECK(model_configurations::catalog().size() >= 11);
+  CHECK(model_configurations::catalog().size() >= 18);
   for (const ConfigurationFamily* family : model_configurations::catalog()) {
     CHECK_FALSE(family->summary.empty());
     CHECK_FALSE(family->source.empty());
@@ -169,6 +169,100 @@ TEST_CASE("gpt_oss: types of layers become a window in all but each n-th layer")
   CHECK(error_of(typed(3, f + "," + s + "," + f)).find("equal distances") != std::string::npos);
   CHECK(error_of(typed(3, f)).find("1 type for 3 layers") != std::string::npos);
   CHECK(error_of(typed(1, R"("linear_attention")")).find("'linear_attention' is not known here") != std::string::npos);
+}
+
+// The published weights have these numbers of parameters.
+TEST_CASE("gemma2 and gemma3_text: wide heads, four norms a layer, tied embeddings and a window in some layers") {
+  const std::string gemma2 =
+      R"({"model_type": "gemma2", "num_hidden_layers": 42, "hidden_size": 3584, "num_attention_heads": 16,
+          "num_key_value_heads": 8, "head_dim": 256, "intermediate_size": 14336, "vocab_size": 256000,
+          "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 4096,
+          "max_position_embeddings": 8192, "query_pre_attn_scalar": 256, "torch_dtype": "float32"})";
+  CHECK(built(gemma2).parameters() == 9241705984.0);
+  const config::Value fields = read(gemma2);
+  CHECK(fields.at("window").text == "4096");
+  CHECK(fields.at("full_every").text == "2");
+  CHECK(fields.at("precision").text == "fp32");
+  const std::string gemma3 =
+      R"({"model_type": "gemma3_text", "num_hidden_layers": 26, "hidden_size": 1152, "num_attention_heads": 4,
+          "num_key_value_heads": 1, "head_dim": 256, "intermediate_size": 6912, "vocab_size": 262144,
+          "sliding_window": 512, "sliding_window_pattern": 6, "max_position_embeddings": 32768})";
+  CHECK(built(gemma3).parameters() == 999885952.0);
+  CHECK(read(gemma3).at("full_every").text == "6");
+}
+
+TEST_CASE("a model of text and pictures is its text_config, with the defaults of its family") {
+  const std::string gemma =
+      R"({"model_type": "gemma3", "torch_dtype": "bfloat16", "vision_config": {"hidden_size": 1152},
+          "text_config": {"hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+                          "model_type": "gemma3_text", "sliding_window": 1024}})";
+  CHECK(built(gemma).parameters() == 3880263168.0);
+  CHECK(read(gemma).at("sequence").text == "131072");
+  CHECK(error_of(R"({"model_type": "llava", "text_config": {"model_type": "opt"}})").find("'opt' cannot be read") !=
+        std::string::npos);
+}
+
+TEST_CASE("phi3: a window and untied embeddings, or none and tied ones") {
+  const std::string phi =
+      R"({"model_type": "phi3", "num_hidden_layers": 32, "hidden_size": 3072, "num_attention_heads": 32,
+          "num_key_value_heads": 32, "intermediate_size": 8192, "vocab_size": 32064, "hidden_act": "silu",
+          "sliding_window": 2047, "max_position_embeddings": 131072, "original_max_position_embeddings": 4096,
+          "tie_word_embeddings": false, "torch_dtype": "bfloat16"})";
+  CHECK(built(phi).parameters() == 3821079552.0);
+  CHECK(read(phi).at("window").text == "2047");
+  CHECK(read(phi).at("sequence").text == "4096");
+}
+
+TEST_CASE("llama4_text: a shared expert, dense layers between, and attention inside of chunks") {
+  const std::string scout =
+      R"({"model_type": "llama4", "torch_dtype": "bfloat16", "text_config": {"model_type": "llama4_text",
+          "num_hidden_layers": 48, "hidden_size": 5120, "num_attention_heads": 40, "num_key_value_heads": 8,
+          "head_dim": 128, "intermediate_size": 8192, "intermediate_size_mlp": 16384, "vocab_size": 202048,
+          "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1, "use_qk_norm": false,
+          "attention_chunk_size": 8192, "max_position_embeddings": 16384, "hidden_act": "silu"}})";
+  CHECK(built(scout).parameters() == 107769861120.0);
+  CHECK(read(scout).at("window").text == "4096");  // Half of a chunk.
+  std::string maverick = scout;
+  maverick.replace(maverick.find(R"("interleave_moe_layer_step": 1)"), 30, R"("interleave_moe_layer_step": 2)");
+  maverick.replace(maverick.find(": 16384, \"hidden_act\""), 7, ": 8192");
+  const ModelGraph model = built(maverick);
+  int with_experts = 0;
+  for (const Layer& layer : model.layers) with_experts += layer.type == "experts_layer";
+  CHECK(with_experts == 24);
+  CHECK_FALSE(read(maverick).has("window"));  // A sample is one chunk.
+}
+
+TEST_CASE("linear attention is refused with the nearest model that can be built") {
+  const std::string next =
+      R"({"model_type": "qwen3_next", "num_hidden_layers": 48, "hidden_size": 2048, "num_attention_heads": 16,
+          "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 5120, "vocab_size": 151936,
+          "num_experts": 512, "num_experts_per_tok": 10, "moe_intermediate_size": 512, "full_attention_interval": 4,
+          "linear_num_value_heads": 32, "max_position_embeddings": 262144})";
+  const std::string error = error_of(next);
+  CHECK(error.find("36 of 48 layers have linear attention") != std::string::npos);
+  const std::size_t begin = error.find("{builder: transformer");
+  REQUIRE(begin != std::string::npos);
+  config::Problems problems;
+  const std::string nearest = error.substr(begin, error.rfind('}') + 1 - begin);
+  const ModelGraph model = test::model_of(config::parse_yaml(nearest, "nearest.yaml", problems));
+  CHECK(model.parameters() > 7.5e10);
+  CHECK(model.parameters() < 8.5e10);  // 80 billion are published.
+}
+
+TEST_CASE("a sample has what is asked for, or at most a limit") {
+  const auto sequence_of = [](ConfigurationReading& reading) {
+    config::Problems problems;
+    const config::Value tree = config::parse_yaml(kLlama, "config.json", problems);
+    return read_configuration(tree, problems, &reading).at("sequence").text;
+  };
+  ConfigurationReading asked{2048, 4096, {}, {}}, limited{0, 4096, {}, {}}, whole;
+  CHECK(sequence_of(asked) == "2048");
+  CHECK(asked.notes.empty());
+  CHECK(sequence_of(limited) == "4096");
+  REQUIRE(limited.notes.size() == 1);
+  CHECK(limited.notes.front().find("8192") != std::string::npos);
+  CHECK(sequence_of(whole) == "8192");
+  CHECK(whole.notes.empty());
 }
 
 TEST_CASE("gpt2: the configuration of GPT-2 small makes its preset") {

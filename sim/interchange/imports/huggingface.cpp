@@ -19,8 +19,16 @@ namespace {
 using config::Value;
 
 /// Facts that change what a real iteration takes, unless they are zero, and that no field of a model stands for.
-const std::set<std::string> kUnmodeledFacts{"attention_dropout", "hidden_dropout", "attn_pdrop", "embd_pdrop",
-                                            "resid_pdrop",       "dropout",        "ep_size",    "quantization_config"};
+const std::set<std::string> kUnmodeledFacts{"attention_dropout",
+                                            "hidden_dropout",
+                                            "attn_pdrop",
+                                            "embd_pdrop",
+                                            "resid_pdrop",
+                                            "dropout",
+                                            "ep_size",
+                                            "quantization_config",
+                                            "attn_logit_softcapping",
+                                            "final_logit_softcapping"};
 
 /// Beginnings of facts about tokens, generation, initial weights, routing and constants of formulas. Some of them are
 /// read in other families.
@@ -61,6 +69,21 @@ constexpr const char* kFactsWithoutUse[] = {"architectures",
                                             "summary_",
                                             "task_specific_params",
                                             "scale_attn_",
+                                            "query_pre_attn_scalar",
+                                            "cache_implementation",
+                                            "hidden_act",
+                                            "original_max_position_embeddings",
+                                            "_sliding_window_pattern",
+                                            "attn_temperature_tuning",
+                                            "attn_scale",
+                                            "floor_scale",
+                                            "for_llm_compression",
+                                            "no_rope_layer",
+                                            "attention_chunk_size",
+                                            "use_bidirectional_attention",
+                                            "use_qk_norm",
+                                            "embd_layer_norm_eps",
+                                            "layer_norm_eps",
                                             "reorder_and_upcast_attn"};
 
 bool is_zero(const Value& value) {
@@ -72,8 +95,15 @@ std::string written(const config::Member& member) {
   return member.value.is_scalar() ? fmt::format("{} = {}", member.key, member.value.text) : member.key;
 }
 
-TrainingSetup sorted_facts(const Value& configuration, const std::set<std::string>& keys_read) {
+/// Parts of a model of several kinds of input, of which the one about text is read.
+constexpr const char* kOtherParts[] = {"vision_config", "audio_config"};
+
+TrainingSetup sorted_facts(const Value& whole, const ConfigurationReading& read) {
+  const Value configuration = text_part(whole);
+  const std::set<std::string>& keys_read = read.keys;
   TrainingSetup facts;
+  for (const char* part : kOtherParts)
+    if (whole.has("text_config") && whole.has(part)) facts.unmodeled.emplace_back(part);
   for (const config::Member& member : configuration.members) {
     const auto begins = [&](const char* start) { return member.key.starts_with(start); };
     if (member.key == "model_type" || (keys_read.contains(member.key) && member.value.kind != Value::Kind::Null))
@@ -86,22 +116,19 @@ TrainingSetup sorted_facts(const Value& configuration, const std::set<std::strin
     else
       facts.unknown.push_back(written(member));
   }
-  for (const char* length : {"max_position_embeddings", "n_positions"})
-    if (const Value* value = configuration.find(length); value && keys_read.contains(length))
-      facts.assumed.push_back(
-          fmt::format("samples have {} tokens, the most that the model takes; if yours are shorter, change `sequence`",
-                      value->text));
+  facts.assumed = read.notes;
   return facts;
 }
 
 }  // namespace
 
-HuggingFaceModel read_huggingface(const std::string& text, const std::string& file) {
+HuggingFaceModel read_huggingface(const std::string& text, const std::string& file, int sequence) {
+  constexpr int kUsualSequence = 4096;
   config::Problems problems;
   const Value configuration = config::parse_json(text, file, problems);
   problems.throw_if_any();
-  std::set<std::string> keys_read;
-  const Value model = read_configuration(configuration, problems, &keys_read);
+  ConfigurationReading facts{.sequence = sequence, .limit = kUsualSequence, .keys = {}, .notes = {}};
+  const Value model = read_configuration(configuration, problems, &facts);
   problems.throw_if_any();
   Value wrapped;
   wrapped.kind = Value::Kind::Map;
@@ -109,7 +136,7 @@ HuggingFaceModel read_huggingface(const std::string& text, const std::string& fi
   const Value checked = config::check(wrapped, model_fields(), "", problems);
   problems.throw_if_any();
   build_model(checked.at("model"));  // Refuses heads that do not divide the width, with their place in the file.
-  return {"schema: model/1\n" + config::to_yaml(model, false), notes_of(sorted_facts(configuration, keys_read))};
+  return {"schema: model/1\n" + config::to_yaml(model, false), notes_of(sorted_facts(configuration, facts))};
 }
 
 }  // namespace stagecraft

@@ -153,11 +153,12 @@ TEST_CASE("Every fact of a configuration of Hugging Face is in a note") {
           "hidden_act": "silu", "max_position_embeddings": 256, "rope_scaling": {"original_max_position_embeddings": 128},
           "torch_dtype": "bfloat16", "attention_dropout": 0.1, "pretraining_tp": 1, "brand_new_fact": 3})";
   const HuggingFaceModel read = read_huggingface(text, "config.json");
-  REQUIRE(read.notes.size() == 4);
+  REQUIRE(read.notes.size() == 5);
+  CHECK(read.notes[4] == "samples have 128 tokens, as the configuration says; --sequence NUMBER takes others");
   CHECK(read.notes[0].starts_with("taken: model_type = llama, num_hidden_layers = 4, hidden_size = 64, "));
-  CHECK(read.notes[1] == "may change time or memory, and is not modeled: attention_dropout = 0.1");
+  CHECK(read.notes[1] == "may change time and memory, and is not modeled: attention_dropout = 0.1");
   CHECK(read.notes[2] ==
-        "without meaning for the time of an iteration: architectures, max_position_embeddings = 256, "
+        "changes neither time nor memory: architectures, max_position_embeddings = 256, "
         "pretraining_tp = 1");
   CHECK(read.notes[3] == "not known here: brand_new_fact = 3");
   config::Problems problems;

@@ -19,6 +19,7 @@
 #include "models/pipedream_graph.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
 #include "sim/interchange/imports/huggingface.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
 #include "sim/planners/chain_partition/piper_file.hpp"
@@ -165,6 +166,19 @@ std::string quoted_words(const std::vector<std::string>& words) {
   return text;
 }
 
+/// A note on lines of at most this width, which break after a comma or between words.
+void print_note(const std::string& note) {
+  constexpr std::size_t kWidth = 120;
+  std::string line = "note: ";
+  bool is_first = true;
+  for (const std::string& word : split(note, ' ')) {
+    if (!is_first && line.size() + 1 + word.size() > kWidth) print_error("{}\n", line), line = "     ";
+    line += (is_first ? "" : " ") + word;
+    is_first = false;
+  }
+  print_error("{}\n", line);
+}
+
 /// A scenario from the configuration of a training framework. What matched and what did not goes to stderr.
 std::string import_setup(const Arguments& a) {
   const std::string kind = a.text("KIND"), file = are_inline(a) ? "arguments" : a.text("FILE"),
@@ -177,15 +191,16 @@ std::string import_setup(const Arguments& a) {
   const TrainingSetup setup = kind == "megatron"     ? read_megatron(text, file, options)
                               : kind == "torchtitan" ? read_torchtitan(text, file, options)
                                                      : read_deepspeed(text, file, options);
-  for (const std::string& note : notes_of(setup)) print_error("note: {}\n", note);
+  for (const std::string& note : notes_of(setup)) print_note(note);
   return scenario_yaml(setup, options, file);
 }
 
 /// A model file from a config.json of Hugging Face. What was taken and what was not goes to stderr.
 std::string import_huggingface(const Arguments& a) {
   const std::string file = a.text("FILE");
-  const HuggingFaceModel model = read_huggingface(read_file(file), file);
-  for (const std::string& note : model.notes) print_error("note: {}\n", note);
+  const HuggingFaceModel model =
+      read_huggingface(read_file(file), file, a.has("sequence") ? a.count("sequence", 1, 100'000'000) : 0);
+  for (const std::string& note : model.notes) print_note(note);
   return model.yaml;
 }
 
@@ -309,6 +324,8 @@ extern const Command import_from{
          {"--model-name", Argument::Kind::Text, "megatron, torchtitan, deepspeed: a model in place of the file's"},
          {"--devices", Argument::Kind::Count,
           "megatron, torchtitan, deepspeed: number of GPUs, which gives the replicas"},
+         only("huggingface", "--sequence", Argument::Kind::Count,
+              "Tokens of a sample (default: the most that the model takes, but at most 4096)"),
          only("megatron", "--vocabulary", Argument::Kind::Count, "Size of the vocabulary, where a tokenizer has it"),
          {"--layer", Argument::Kind::List,
           "kineto, nsight: class of torch.nn.Module whose instances are layers, as TransformerBlock, or name of NVTX "
