@@ -35,13 +35,19 @@ std::vector<Exporter> exporters_of(std::string_view stack) {
   return exporters;
 }
 
-std::set<std::string> refusals_of(const PlannedExperiment& planned, std::string_view stack) {
-  std::set<std::string> refusals;
-  for (const Exporter write : exporters_of(stack)) try {
+std::vector<Diagnostic> refusals_by(const std::vector<Exporter>& exporters, const PlannedExperiment& planned) {
+  std::vector<Diagnostic> refusals;
+  for (const Exporter write : exporters) try {
       write(planned);
     } catch (const InputError& e) {
-      for (const Diagnostic& d : e.problems()) refusals.insert(d.path + ": " + d.message);
+      refusals.insert(refusals.end(), e.problems().begin(), e.problems().end());
     }
+  return refusals;
+}
+
+std::set<std::string> refusals_of(const PlannedExperiment& planned, std::string_view stack) {
+  std::set<std::string> refusals;
+  for (const Diagnostic& d : refusals_by(exporters_of(stack), planned)) refusals.insert(d.path + ": " + d.message);
   return refusals;
 }
 
@@ -62,6 +68,12 @@ std::optional<PlannedExperiment> plan_of(const Experiment& e) try {
 }
 
 }  // namespace
+
+std::vector<Diagnostic> framework_refusals(const PlannedExperiment& planned) {
+  return refusals_by(exporters_of(planned.experiment.software().name), planned);
+}
+
+bool has_framework_rules(std::string_view stack) { return !exporters_of(stack).empty(); }
 
 FrameworkCheck::FrameworkCheck(const Experiment& unchanged)
     : has_exporter_(!exporters_of(unchanged.software().name).empty()), stack_(unchanged.software().name) {

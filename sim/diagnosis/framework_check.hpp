@@ -4,10 +4,18 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/experiment/run.hpp"
 
 namespace stagecraft {
+
+/// The rules that the frameworks of the software stack find broken in a plan with its order of work; none without a
+/// framework.
+std::vector<Diagnostic> framework_refusals(const PlannedExperiment&);
+/// Whether the stack of this name stands for a framework that has rules.
+bool has_framework_rules(std::string_view stack);
 
 /// Whether advice can be followed in the framework that the software stack stands for: its exporter must accept the
 /// changed plan. What it refuses of the unchanged plan already does not count.

@@ -137,7 +137,12 @@ void suggest_overlap(const DiagnosisInput& in, std::initializer_list<Overlap> fe
   const Overlap main = *features.begin();
   if (!now.prices || now.hides(main) > 0) return;
   if (now.overlap_share[main] > 0) {
-    Suggestion switched{{}, change};
+    // The table of stacks says in the source of one whose shares were not measured.
+    const bool is_assumed = now.source.find("are assumed") != std::string_view::npos;
+    Suggestion switched{
+        {},
+        is_assumed ? fmt::format("{}, of which {:.0f} % is assumed to be hidden", change, 100 * now.overlap_share[main])
+                   : change};
     for (const Overlap feature : features)
       if (!now.overlap[feature]) switched.sets.push_back(fmt::format("software.overlap.{}=true", name_of(feature)));
     f.suggestions.push_back(std::move(switched));

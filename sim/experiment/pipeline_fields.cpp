@@ -18,6 +18,8 @@ namespace {
 using config::Problems;
 using config::Value;
 
+const std::string kInPlaceOf = "in place of ";  ///< Origin of stages that an option has, and what it takes away.
+
 /// A whole number of an unchecked scenario.
 std::optional<int> number_of(const Value* value) {
   if (!value || !value->is_scalar()) return {};
@@ -169,14 +171,32 @@ void check_pipeline(const PlannedExperiment& p) {
                      "leave it out, or change the plan or run.schedule.chunks", "pipeline"}});
 }
 
-void drop_other_form(Value& tree, std::string_view option) {
+std::string drop_other_form(Value& tree, std::string_view option) {
   Value* plan = tree.find("plan");
-  if (!plan || !plan->is_map()) return;
+  if (!plan || !plan->is_map()) return {};
+  std::string dropped;
   const auto drop = [&](std::string_view key) {
-    std::erase_if(plan->members, [&](const config::Member& m) { return m.key == key && m.value.is_scalar(); });
+    std::erase_if(plan->members, [&](const config::Member& m) {
+      if (m.key != key || !m.value.is_scalar()) return false;
+      if (m.value.origin.empty()) dropped += fmt::format("{}{} {}", dropped.empty() ? "" : " x ", key, m.value.text);
+      return true;
+    });
   };
-  if (option == "plan.stages") drop("pipeline"), drop("chunks");
+  if (option == "plan.stages") {
+    if (plan->has("pipeline") && !plan->has("planner"))
+      plan->members.insert(plan->members.begin(),
+                           {"planner", plan->where, Value::scalar("balanced", plan->where, "computed")});
+    drop("pipeline"), drop("chunks");
+  }
   if (option == "plan.pipeline" || option == "plan.chunks") drop("stages");
+  return dropped.empty() ? "" : kInPlaceOf + dropped;
+}
+
+std::vector<std::string> pipeline_notes(const Value& tree) {
+  const Value* stages = tree.at("plan").find("stages");
+  if (!stages || !stages->is_scalar() || !stages->origin.starts_with(kInPlaceOf)) return {};
+  return {fmt::format("plan.stages: {} is {}; stages are pipeline x chunks, and plan.stages counts all of them",
+                      stages->text, stages->origin)};
 }
 
 }  // namespace stagecraft

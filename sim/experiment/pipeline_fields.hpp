@@ -20,6 +20,8 @@ void settle_pipeline(config::Value& tree, config::Problems&);
 void check_pipeline(const PlannedExperiment&);
 
 /// Drops what an option of this name replaces: stages, or pipeline ranks and chunks, that the scenario has.
-void drop_other_form(config::Value& tree, std::string_view option);
+std::string drop_other_form(config::Value& tree, std::string_view option);
+/// Notes where stages of an option took the place of pipeline ranks and chunks.
+std::vector<std::string> pipeline_notes(const config::Value& tree);
 
 }  // namespace stagecraft

@@ -13,6 +13,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/curves.hpp"
+#include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/software.hpp"
@@ -199,6 +200,7 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   for (std::string& note : notes_on_curves(p)) lines.push_back(std::move(note));
   for (std::string& note : older_form_notes(*p.experiment.source)) lines.push_back(std::move(note));
   for (std::string& note : software_notes(*p.experiment.source)) lines.push_back(std::move(note));
+  for (std::string& note : pipeline_notes(*p.experiment.source)) lines.push_back(std::move(note));
   add_idle_devices(p, lines);
   add_shared_links(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

@@ -213,10 +213,11 @@ config::Member without_override(config::Member set) {
 void apply(const config::Member& written, Value& tree, Problems& problems) {
   const config::Member set = without_override(written);
   if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
-  drop_other_form(tree, set.key);
+  const std::string dropped = drop_other_form(tree, set.key);
   add_parts_of(set.key, set.where, scenario_fields(), tree);
   const config::Field* field = config::field_at(scenario_fields(), tree, set.key);
   Value value = config::list_if_needed(set.value, field, tree, set.key, problems);
+  if (set.key == "plan.stages" && value.is_scalar()) value.origin = dropped;
   config::set_path(tree, set.key, std::move(value), set.where, problems);
   // A reference may come with an override as well.
   if (set.key == "model") expand_reference(*tree.find("model"), FileKind::Model, "model", problems);

@@ -11,6 +11,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/output/budget_columns.hpp"
+#include "sim/output/published_choice.hpp"
 #include "sim/output/result_columns.hpp"
 #include "sim/output/text.hpp"
 
@@ -342,6 +343,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, bool details, const 
   text += refused_text(t);
   if (details) text += explanations(t, shown);
   if (t.configured_period.value > 0) text += about_own(t);
+  text += published_text(t);
   text = wrap_lines(head, layout.width) + to_text(table, layout) + wrap_lines(text, layout.width) +
          options_text(t.front.front().sets, static_cast<std::size_t>(std::max(layout.width, 0)));
   if (details) text += wrap_lines(to_text(t.diagnosis, "the first", "these options"), layout.width);
@@ -374,7 +376,8 @@ Json choices_value(const ChoiceTable& t) {
                          {"gap", optimality_gap(t) ? Json(*optimality_gap(t)) : Json()},
                          {"objective", objective_json(t.unit, t.bound, t.configured_amount)},
                          {"refused", std::move(refused)},
-                         {"choices", to_json(printed(t, t.front))}};
+                         {"choices", to_json(printed(t, t.front))},
+                         {"published", published_json(t)}};
   if (t.interval) json["interval"] = interval_json(*t.interval);
   if (t.replay.asked()) {
     json["replay"] = replay_json(t.replay);
@@ -444,6 +447,7 @@ const config::MapSpec& choices_fields() {
           list("choices", map("choice", row))
               .positional()
               .doc("The front, shortest period first, or with another objective the smallest."),
+          published_field(),
           interval_field(),
           replay_field(),
           own_replayed,

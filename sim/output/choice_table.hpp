@@ -27,7 +27,16 @@ struct Choice : RunRow {
   Joules energy;             ///< Energy of an iteration; zero where powers are not known.
   /// What the search minimizes, of an iteration: seconds, dollars or joules; with contention where that is known.
   double amount = 0;
-  int id = 0;  ///< Index among the combinations that were tried.
+  int id = 0;           ///< Index among the combinations that were tried; below zero: a published recipe.
+  std::string overlap;  ///< A setting of `software.overlap` that the scenario does not have; empty: none.
+};
+
+/// A published configuration of the same model and chip, simulated as the choices are.
+struct PublishedChoice {
+  std::string name, source;
+  int devices = 0;      ///< GPUs of the published run.
+  std::string why_not;  ///< Why there is no simulation; empty where there is one.
+  Choice choice;
 };
 
 /// Whether a is not worse than b in amount, period, memory and devices. Times that agree to nine digits are equal.
@@ -62,6 +71,7 @@ struct ChoiceTable {
   /// The Pareto front, smallest amount first: no choice is covered by another. Choices that were simulated with
   /// contention are compared and sorted by that result.
   std::vector<Choice> front;
+  std::vector<PublishedChoice> published;
   Diagnosis diagnosis;  ///< What limits the first row; the caller of search_choices() adds it.
 };
 

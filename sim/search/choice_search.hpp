@@ -53,6 +53,8 @@ class ChoiceSearch {
   /// On another process than the first: evaluates tasks until the first one ends the search.
   ChoiceTable follow();
   void own_period();
+  /// Simulates published configurations of the same model and chip, with which the front begins.
+  void run_published();
   /// Keeps the policies that can run, and why the others cannot.
   void drop_refused_policies();
   /// A batch has plans and simulations: plans alone would never end before the first simulation, because their bounds
@@ -110,6 +112,7 @@ class ChoiceSearch {
   std::vector<SchedulingPolicy> policies_;
   PlannedExperiment configured_;
   SearchObjective objective_;
+  FrameworkLimits limits_;
   CombinationRunner runner_;
   SavedTrials saved_;
   ChoiceTable table_;

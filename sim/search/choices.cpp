@@ -20,6 +20,7 @@
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/search/choice_search.hpp"
+#include "sim/search/published_choices.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/search/untried.hpp"
 
@@ -69,7 +70,8 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
       policies_(scheduling_policies(asked.schedules, asked.weights, configured.software(), configured.weights)),
       configured_(plan_trained(configured)),
       objective_(asked.objective, configured_, iterations_of(configured)),
-      runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), objective_),
+      limits_(configured_.experiment, !asked.schedules.empty()),
+      runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), objective_, limits_),
       saved_(asked.resume, question_of(configured, asked)),
       farm_({.workers = thread_count(asked.threads),
              .stop = [this] { return reason_to_stop(); },
@@ -109,6 +111,8 @@ void ChoiceSearch::drop_refused_policies() {
 void ChoiceSearch::search() {
   begin_phase("the scenario as it is");
   own_period();
+  begin_phase("published recipes");
+  run_published();
   begin_phase("listing plans");
   list_plans();
   for (const PlanVariant& v : variants_.list)
@@ -132,7 +136,9 @@ void ChoiceSearch::search() {
 void ChoiceSearch::list_plans() {
   std::vector<const ScheduleDef*> schedules;
   for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
-  variants_ = plan_variants(configured_, schedules, runner_.parts(), objective_);
+  PlannedExperiment fullest = configured_;  // Bounds have to hold for what overlaps most.
+  fullest.experiment = with_overlap(configured_.experiment, limits_.switches());
+  variants_ = plan_variants(fullest, schedules, runner_.parts(), objective_, limits_);
   for (std::size_t i = 0; i < variants_.list.size(); ++i) variants_.list[i].number = static_cast<int>(i);
 }
 
@@ -182,6 +188,17 @@ void ChoiceSearch::own_period() {
   }
 }
 
+void ChoiceSearch::run_published() {
+  table_.published = published_choices(configured_, asked_.backend, asked_.contended, table_.iterations,
+                                       runner_.parts(), objective_, limits_);
+  for (const PublishedChoice& p : table_.published) {
+    if (!p.why_not.empty()) continue;
+    reasons_.add(p.choice);
+    if (may_be_better(p.choice.amount)) best_ = p.choice;
+    put(p.choice, table_.front);
+  }
+}
+
 void ChoiceSearch::begin_phase(const char* phase) {
   phase_ = phase;
   shown_ = -kBetweenProgress;
@@ -216,7 +233,8 @@ void ChoiceSearch::finish() {
       order_by_replay(table_.front, table_.replay, [](const ContendedResult& r) { return r.period; });
   }
   for (Choice& c : table_.front) {
-    c.sets = runner_.sets_of(tried_[c.id]);
+    if (c.id >= 0) c.sets = runner_.sets_of(tried_[c.id]);  // Else the row is a published recipe.
+    if (!c.overlap.empty()) c.sets.push_back(c.overlap);
     c.samples = objective_.unit().samples, c.tokens = objective_.unit().tokens;
     c.economics = objective_.economics_of(c);
   }
@@ -226,6 +244,10 @@ void ChoiceSearch::finish() {
   for (const std::string& phrase : untried_orders(policies_, without_weights_, configured_.experiment.weights.name()))
     reasons_.note(phrase);
   table_.reasons = reasons_.lines(table_, runner_.parts().explanation());
+  std::string switches;
+  for (const Overlap f : limits_.switches())
+    switches += fmt::format("{}software.overlap.{}", switches.empty() ? "" : ", ", name_of(f));
+  if (!switches.empty()) table_.reasons.push_back("tried on in plans that the framework runs so: " + switches);
 }
 
 Objective objective_from(const std::string& name) {

@@ -61,7 +61,9 @@ std::vector<config::Member> schedule_options(const PlanVariant& v, const Schedul
   return options;
 }
 
-void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
+}  // namespace
+
+void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
   const std::vector<DeviceId> used = devices_of(p.plan);
   for (const Stage& stage : p.plan.stages) {
     c.replicas = std::max(c.replicas, static_cast<int>(stage.leaders.size()));
@@ -84,25 +86,32 @@ void describe(const PlannedExperiment& p, const PlanVariant& v, const NetworkPar
   c.stages = p.plan.different_stages();
 }
 
-}  // namespace
-
 CombinationRunner::CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>& policies,
-                                     std::string backend, int iterations, const SearchObjective& objective)
+                                     std::string backend, int iterations, const SearchObjective& objective,
+                                     const FrameworkLimits& limits)
     : configured_(configured),
       backend_(std::move(backend)),
       iterations_(iterations),
       objective_(objective),
+      limits_(limits),
       links_(configured.cluster),
       idle_(backend_ == "ideal" ? &links_ : nullptr),
-      parts_(*configured.cluster) {
+      parts_(*configured.cluster),
+      overlap_sets_(overlap_sets(limits.switches())) {
+  std::vector<Experiment> by_overlap;
+  for (const std::vector<Overlap>& features : overlap_sets_) {
+    by_overlap.push_back(variant_of(with_overlap(configured_, features)));
+    by_overlap.back().run.lowering.iterations = iterations_;
+  }
   for (const SchedulingPolicy& policy : policies) {
     if (can_run(policy)) continue;
-    Experiment e = variant_of(configured_);
-    e.run.lowering.iterations = iterations_;
     try {
-      const ScheduleSpec schedule = schedule_spec(*policy.schedule, own_options(*policy.schedule, e.schedule));
+      const ScheduleSpec schedule =
+          schedule_spec(*policy.schedule, own_options(*policy.schedule, configured_.schedule));
       const WeightsSpec weights = weights_with_options(policy.weights, configured_.weights);
-      ordered_.emplace_back(policy, with_order(e, schedule, weights));
+      OrderedExperiment ordered{policy, {}};
+      for (const Experiment& e : by_overlap) ordered.by_overlap.push_back(with_order(e, schedule, weights));
+      ordered_.push_back(std::move(ordered));
     } catch (const InputError& problem) {
       refused_.emplace_back(policy.schedule->name, problem.problems().front());
     }
@@ -111,14 +120,14 @@ CombinationRunner::CombinationRunner(const Experiment& configured, const std::ve
 
 const CombinationRunner::OrderedExperiment* CombinationRunner::find(const SchedulingPolicy& policy) const {
   const auto at = std::find_if(ordered_.begin(), ordered_.end(), [&](const OrderedExperiment& entry) {
-    return entry.first.schedule == policy.schedule && entry.first.weights == policy.weights;
+    return entry.policy.schedule == policy.schedule && entry.policy.weights == policy.weights;
   });
   return at == ordered_.end() ? nullptr : &*at;
 }
 
-Experiment CombinationRunner::experiment_of(const Combination& c) const {
+Experiment CombinationRunner::experiment_of(const Combination& c, std::size_t overlap_set) const {
   const PlanVariant& v = c.candidate->variant;
-  Experiment e = find(c.policy)->second;
+  Experiment e = find(c.policy)->by_overlap[overlap_set];
   if (is_placed(v, c.policy))
     e.schedule = schedule_spec(*c.policy.schedule, schedule_options(v, c.policy, configured_.schedule));
   e.plan = v.plan;
@@ -136,18 +145,18 @@ std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const 
           options.empty() ? fmt::format("run.schedule={}", name)
                           : fmt::format("run.schedule={{name: {}{}}}", name, options),
           fmt::format("run.micro_batches={}", v.micro_batches),
-          weights_set(c.policy.weights, find(c.policy)->second.weights)};
+          weights_set(c.policy.weights, find(c.policy)->by_overlap.front().weights)};
 }
 
 std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant& v, double max_instructions,
                                                               bool& too_large_to_simulate) const {
   const auto at = std::find_if(ordered_.begin(), ordered_.end(), [&](const auto& entry) {
-    const ScheduleDef& def = *entry.first.schedule;
+    const ScheduleDef& def = *entry.policy.schedule;
     return v.both_ways ? &def == v.both_ways : def.name != "synthesised" && placement_of(def) == v.placement;
   });
   auto c = std::make_shared<Candidate>();
   c->variant = v;
-  Experiment e = at != ordered_.end() ? at->second : ordered_.front().second;
+  Experiment e = (at != ordered_.end() ? *at : ordered_.front()).by_overlap.front();
   e.plan = v.plan;
   e.run.micro_batches = v.micro_batches;
   try {
@@ -156,7 +165,7 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
     const double instructions = instructions_of(planned->plan, iterations_, true);
     too_large_to_simulate = instructions > max_instructions * (folded ? folded->plan.copies : 1);
     if (too_large_to_simulate) return nullptr;
-    describe(*planned, v, parts_, c->properties);
+    describe_choice(*planned, v, parts_, c->properties);
     c->flushes = e.schedule.flushes();
     c->bound = plan_bound(*planned, links_);
     c->properties.period = std::max(c->bound.period, v.bound);
@@ -183,6 +192,8 @@ PlannedExperiment planned_for(const Candidate& candidate, const Experiment& e) {
   return candidate.planned ? plan_again(*candidate.planned, e) : plan_experiment(e);
 }
 
+}  // namespace
+
 void measure_choice(const Outcome& outcome, const CompiledExperiment& p, Choice& c) {
   const Report& report = outcome.report;
   c.weights = p.experiment.weights.name();
@@ -195,18 +206,33 @@ void measure_choice(const Outcome& outcome, const CompiledExperiment& p, Choice&
   }
 }
 
-}  // namespace
-
 void CombinationRunner::set_amount(const Combination& combination, Choice& c) const {
   c.amount = objective_.amount(combination.candidate->amount, c);
+}
+
+std::optional<PlannedExperiment> CombinationRunner::accepted(const Combination& combination, Trial& trial) const {
+  for (std::size_t set = 0; set < overlap_sets_.size(); ++set) {
+    PlannedExperiment planned = planned_for(*combination.candidate, experiment_of(combination, set));
+    const std::string refusal = limits_.refusal_of(planned);
+    if (refusal.empty()) {
+      trial.choice.overlap = overlap_setting(configured_, overlap_sets_[set], planned.plan);
+      return planned;
+    }
+    if (trial.why.empty()) trial.why = refusal;
+  }
+  return {};
 }
 
 Trial CombinationRunner::run(const Combination& combination) const {
   Trial trial{TrialResult::Ran, {}, combination.candidate->properties};
   trial.choice.schedule = combination.policy.schedule->name;
   try {
-    const PlannedExperiment planned = planned_for(*combination.candidate, experiment_of(combination));
-    const CompiledExperiment p = compile_folded(planned, idle_);
+    const std::optional<PlannedExperiment> planned = accepted(combination, trial);
+    if (!planned) {
+      trial.result = TrialResult::Refused;
+      return trial;
+    }
+    const CompiledExperiment p = compile_folded(*planned, idle_);
     measure_choice(stagecraft::run(p, backend_), p, trial.choice);
     set_amount(combination, trial.choice);
   } catch (const Infeasible& e) {
@@ -220,8 +246,8 @@ Trial CombinationRunner::run(const Combination& combination) const {
 }
 
 void CombinationRunner::replay(const Combination& combination, Trial& trial) const {
-  const PlannedExperiment planned = planned_for(*combination.candidate, experiment_of(combination));
-  trial.choice.replayed = contended_result(compile_folded(planned, nullptr));
+  const std::optional<PlannedExperiment> planned = accepted(combination, trial);
+  trial.choice.replayed = contended_result(compile_folded(*planned, nullptr));
   if (!trial.choice.replayed->ran()) trial.result = TrialResult::Unfit;
   set_amount(combination, trial.choice);
 }

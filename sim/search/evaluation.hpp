@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sim/experiment/run.hpp"
 #include "sim/output/choice_table.hpp"
+#include "sim/search/framework_limits.hpp"
 #include "sim/search/plan_variants.hpp"
 #include "sim/search/policies.hpp"
 #include "sim/search/work_bound.hpp"
@@ -38,11 +40,16 @@ struct Trial {
   Choice choice;
 };
 
+/// What a plan is made of, as the properties of a choice.
+void describe_choice(const PlannedExperiment&, const PlanVariant&, const NetworkParts&, Choice&);
+/// The results of a simulation.
+void measure_choice(const Outcome&, const CompiledExperiment&, Choice&);
+
 /// Makes the experiments of combinations, and simulates them. Several threads may use one at a time.
 class CombinationRunner {
  public:
   CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>&, std::string backend,
-                    int iterations, const SearchObjective&);
+                    int iterations, const SearchObjective&, const FrameworkLimits&);
 
   /// The plan of a variant; nothing if the planner finds none. `max_instructions`: limit of one simulation; a larger
   /// plan sets `too_large_to_simulate`.
@@ -57,8 +64,7 @@ class CombinationRunner {
   /// Sets the amount of the objective from the results of a simulation.
   void set_amount(const Combination&, Choice&) const;
 
-  Experiment experiment_of(const Combination&) const;
-  /// The settings on the command line that make the combination of the scenario.
+  /// The settings on the command line that make the combination of the scenario, but for Choice::overlap.
   std::vector<std::string> sets_of(const Combination&) const;
 
   /// The least amount of the objective with a candidate's plan in such a period.
@@ -70,17 +76,27 @@ class CombinationRunner {
   const std::vector<std::pair<std::string, Diagnostic>>& refused() const { return refused_; }
 
  private:
-  using OrderedExperiment = std::pair<SchedulingPolicy, Experiment>;
+  /// The experiment with the order of a policy, for each of `overlap_sets_`.
+  struct OrderedExperiment {
+    SchedulingPolicy policy;
+    std::vector<Experiment> by_overlap;
+  };
   const OrderedExperiment* find(const SchedulingPolicy&) const;
+  Experiment experiment_of(const Combination&, std::size_t overlap_set) const;
+  /// The plan of the combination with the most overlap that the framework accepts. Nothing, and why in `trial`, where
+  /// it refuses all.
+  std::optional<PlannedExperiment> accepted(const Combination&, Trial&) const;
 
   const Experiment& configured_;
   std::string backend_;
   int iterations_;
   const SearchObjective& objective_;
+  const FrameworkLimits& limits_;
   LinkCollectives links_;
   const LinkCollectives* idle_;  ///< `links_` where the backend lets no message wait for another one; else null.
   NetworkParts parts_;
-  std::vector<OrderedExperiment> ordered_;  ///< The experiment with the order of each policy.
+  std::vector<std::vector<Overlap>> overlap_sets_;  ///< The most features first.
+  std::vector<OrderedExperiment> ordered_;
   std::vector<std::pair<std::string, Diagnostic>> refused_;
 };
 

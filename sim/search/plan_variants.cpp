@@ -87,10 +87,11 @@ std::vector<PlacementChoice> placements_of(const std::vector<const ScheduleDef*>
 class VariantMaker {
  public:
   VariantMaker(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
-               const NetworkParts& parts, const SearchObjective& objective)
+               const NetworkParts& parts, const SearchObjective& objective, const FrameworkLimits& limits)
       : configured_(configured),
         parts_(parts),
         objective_(objective),
+        limits_(limits),
         samples_(configured.plan.mini_batch),
         layers_(static_cast<int>(configured.model().layers.size())),
         devices_(static_cast<int>(configured.cluster().devices.size())),
@@ -281,9 +282,10 @@ class VariantMaker {
   }
 
   /// Each divides more than the one before, which takes less memory and more time in some models, less in others.
-  static std::vector<StateSharding> shardings_of(const Degrees& degrees) {
+  std::vector<StateSharding> shardings_of(const Degrees& degrees) {
     if (degrees.replicas * degrees.context == 1) return {StateSharding::None};
-    return {StateSharding::None, StateSharding::Optimizer, StateSharding::Gradients, StateSharding::Weights};
+    if (!limits_.other_shardings().empty()) made_.left_out.insert(limits_.other_shardings());
+    return limits_.shardings();
   }
 
   void plans_of(const PlannerDef& def) {
@@ -367,6 +369,7 @@ class VariantMaker {
   const PlannedExperiment& configured_;
   const NetworkParts& parts_;
   const SearchObjective& objective_;
+  const FrameworkLimits& limits_;
   PlanVariants made_;
   int samples_, layers_, devices_;
   std::vector<PlacementChoice> placements_;
@@ -383,8 +386,8 @@ Placement placement_of(const ScheduleDef& def) {
 }
 
 PlanVariants plan_variants(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
-                           const NetworkParts& parts, const SearchObjective& objective) {
-  return VariantMaker(configured, schedules, parts, objective).make();
+                           const NetworkParts& parts, const SearchObjective& objective, const FrameworkLimits& limits) {
+  return VariantMaker(configured, schedules, parts, objective, limits).make();
 }
 
 }  // namespace stagecraft

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/experiment/run.hpp"
+#include "sim/search/framework_limits.hpp"
 #include "sim/search/network_parts.hpp"
 #include "sim/search/search_objective.hpp"
 
@@ -40,8 +41,9 @@ struct PlanVariants {
 /// stages, replicas and samples in a micro-batch, with and without recomputation: `balanced` on the lists of
 /// DeviceOrders for each placement of the schedules, and each other planner on all devices. With costs from shapes:
 /// divisions of the whole cluster and of the parts of its network into groups instead, and unless time is the
-/// objective, of other numbers of devices. What else the plan of the experiment says is the same in all of them.
+/// objective, of other numbers of devices; states are divided as the framework has it. What else the plan of the
+/// experiment says is the same in all of them.
 PlanVariants plan_variants(const PlannedExperiment&, const std::vector<const ScheduleDef*>& schedules,
-                           const NetworkParts&, const SearchObjective&);
+                           const NetworkParts&, const SearchObjective&, const FrameworkLimits&);
 
 }  // namespace stagecraft

@@ -213,9 +213,12 @@ TEST_CASE("no order of work is faster, cheaper or takes less energy than the bou
     std::vector<const ScheduleDef*> schedules;
     for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
     const SearchObjective objective(objective_kind, configured, 5);
-    const CombinationRunner runner(configured.experiment, policies, "ideal", 5, objective);
+    const FrameworkLimits limits(configured.experiment, true);
+    PlannedExperiment fullest = configured;
+    fullest.experiment = with_overlap(configured.experiment, limits.switches());
+    const CombinationRunner runner(configured.experiment, policies, "ideal", 5, objective, limits);
     const NetworkParts parts(configured.cluster());
-    for (const PlanVariant& v : plan_variants(configured, schedules, parts, objective).list) {
+    for (const PlanVariant& v : plan_variants(fullest, schedules, parts, objective, limits).list) {
       if (rng.integer(0, 9) > 0) continue;
       bool too_large = false;
       const auto candidate = runner.candidate(v, 1e6, too_large);
@@ -259,9 +262,12 @@ TEST_CASE("no plan with groups, experts or divided states has less work than is 
     std::vector<const ScheduleDef*> schedules;
     for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
     const SearchObjective objective(Objective::Time, configured, 1);
-    const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective);
+    const FrameworkLimits limits(configured.experiment, true);
+    PlannedExperiment fullest = configured;
+    fullest.experiment = with_overlap(configured.experiment, limits.switches());
+    const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective, limits);
     const NetworkParts parts(configured.cluster());
-    for (const PlanVariant& v : plan_variants(configured, schedules, parts, objective).list) {
+    for (const PlanVariant& v : plan_variants(fullest, schedules, parts, objective, limits).list) {
       bool too_large = false;
       const auto candidate = runner.candidate(v, 1e6, too_large);
       if (!candidate) continue;
@@ -281,10 +287,13 @@ TEST_CASE("no plan with groups or divided states needs less memory than is assum
   std::vector<const ScheduleDef*> schedules;
   for (const SchedulingPolicy& policy : policies) schedules.push_back(policy.schedule);
   const SearchObjective objective(Objective::Energy, configured, 1);  // Parts of the cluster are tried too.
-  const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective);
+  const FrameworkLimits limits(configured.experiment, true);
+  PlannedExperiment fullest = configured;
+  fullest.experiment = with_overlap(configured.experiment, limits.switches());
+  const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective, limits);
   const NetworkParts parts(configured.cluster());
   int divided = 0;
-  for (const PlanVariant& v : plan_variants(configured, schedules, parts, objective).list) {
+  for (const PlanVariant& v : plan_variants(fullest, schedules, parts, objective, limits).list) {
     bool too_large = false;
     const auto candidate = runner.candidate(v, 1e6, too_large);
     if (!candidate) continue;
