@@ -1,5 +1,5 @@
 // Widths of the characters of Helvetica and their bytes in Windows-1252, so that pictures measure text without a font
-// file and PDF files need no embedded font.
+// file, and SVG and PDF files give it the same room.
 
 #include "sim/output/helvetica.hpp"
 
@@ -72,6 +72,13 @@ unsigned char byte_of(char32_t character) {
 }
 
 }  // namespace
+
+char32_t windows_1252_character(unsigned char byte) {
+  for (const Special& s : kSpecials)
+    if (s.byte == byte) return s.character;
+  const bool is_known = (byte >= ' ' && byte <= '~') || (byte >= 0xC0 && kBase[byte - 0xC0] != ' ');
+  return is_known ? byte : 0;
+}
 
 WindowsText windows_1252(std::string_view utf8) {
   WindowsText text;

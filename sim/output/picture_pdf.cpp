@@ -1,14 +1,19 @@
 // Writes a Picture as a PDF file of one page, for `--pdf`.
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <set>
 
 #include <fmt/format.h>
 
+#include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
+#include "sim/output/embedded_font.hpp"
 #include "sim/output/helvetica.hpp"
 #include "sim/output/picture.hpp"
+#include "sim/output/truetype.hpp"
 
 // The file format is PDF 1.4 (Adobe, PDF Reference, third edition, 2001): objects, a table of their offsets (section
 // 3.4), and one content stream of operators (appendix A). PDF counts y upward.
@@ -28,10 +33,75 @@ std::string pdf_string(std::string_view bytes) {
   return text + ")";
 }
 
+/// The font of plain or bold text, with the characters that a picture has.
+class PdfFont {
+ public:
+  PdfFont(const Picture& p, bool bold) : bold_(bold), source_(embedded_font(bold)) {
+    std::set<char32_t> characters{'?'};
+    for (const PictureItem& item : p.items)
+      if (const Label* label = std::get_if<Label>(&item); label && label->bold == bold)
+        for (const char byte : windows_1252(label->text).bytes)
+          characters.insert(windows_1252_character(static_cast<unsigned char>(byte)));
+    if (is_embedded()) subset_ = font_subset(source_.bytes, std::u32string(characters.begin(), characters.end()));
+  }
+
+  bool is_embedded() const { return !source_.bytes.empty(); }
+
+  /// The width of a byte in thousandths of the size; 0 where the picture has no such character.
+  int width(unsigned char byte) const {
+    if (!is_embedded()) return helvetica_width(byte, bold_);
+    const auto at = subset_.metrics.widths.find(windows_1252_character(byte));
+    return at == subset_.metrics.widths.end() ? 0 : at->second;
+  }
+  int width_of(std::string_view bytes) const {
+    int sum = 0;
+    for (const char byte : bytes) sum += width(static_cast<unsigned char>(byte));
+    return sum;
+  }
+
+  /// The font, and where it is embedded its descriptor and its file, which have the next two numbers after
+  /// `descriptor`.
+  std::string object(std::size_t descriptor) const {
+    std::string widths;
+    for (int byte = ' '; byte <= 0xFF; ++byte)
+      widths += fmt::format("{}{}", widths.empty() ? "" : " ", width(static_cast<unsigned char>(byte)));
+    return fmt::format(
+        "<< /Type /Font /Subtype /{} /BaseFont /{} /Encoding /WinAnsiEncoding /FirstChar 32 /LastChar 255 /Widths "
+        "[{}]{} >>",
+        is_embedded() ? "TrueType" : "Type1", name(), widths,
+        is_embedded() ? fmt::format(" /FontDescriptor {} 0 R", descriptor) : "");
+  }
+  std::string descriptor(std::size_t file) const {
+    const FontMetrics& m = subset_.metrics;
+    constexpr int kNonsymbolic = 32;  // Table 5.20 of the reference.
+    return fmt::format(
+        "<< /Type /FontDescriptor /FontName /{} /Flags {} /FontBBox [{}] /ItalicAngle 0 /Ascent {} /Descent {} "
+        "/CapHeight {} /StemV {} /FontFile2 {} 0 R >>",
+        name(), kNonsymbolic, fmt::join(m.box, " "), m.ascent, m.descent, m.cap_height, bold_ ? 140 : 80, file);
+  }
+  std::string file() const {
+    return fmt::format("<< /Length {0} /Length1 {0} >>\nstream\n{1}\nendstream", subset_.bytes.size(), subset_.bytes);
+  }
+
+ private:
+  /// A subset begins with six letters that depend on its characters.
+  std::string name() const {
+    if (!is_embedded()) return bold_ ? "Helvetica-Bold" : "Helvetica";
+    std::string tag;
+    for (const char digit : sha256(subset_.bytes).substr(0, 6))
+      tag += static_cast<char>('A' + (digit > '9' ? digit - 'a' + 10 : digit - '0'));
+    return tag + "+" + std::string(source_.name);
+  }
+
+  bool bold_;
+  EmbeddedFont source_;
+  FontSubset subset_;
+};
+
 /// The operators that draw the items.
 class PdfContent {
  public:
-  explicit PdfContent(const Picture& p) : height_(p.height) {
+  PdfContent(const Picture& p, const std::array<PdfFont, 2>& fonts) : fonts_(fonts), height_(p.height) {
     for (const PictureItem& item : p.items) std::visit([&](const auto& shape) { add(shape); }, item);
   }
   std::string text;
@@ -84,41 +154,39 @@ class PdfContent {
     const WindowsText encoded = windows_1252(l.text);
     replaced += encoded.replaced;
     const double share = l.anchor == Anchor::Start ? 0 : l.anchor == Anchor::Middle ? 0.5 : 1;
-    const double back = share * text_width(l.text, l.size, l.bold);
-    put("BT {} rg /F{} {} Tf {} {} Tm {} Tj ET\n", color(l.color), l.bold ? 2 : 1, pdf_number(l.size),
-        l.upward ? "0 1 -1 0" : "1 0 0 1",
+    const double width = text_width(l.text, l.size, l.bold), back = share * width;
+    const double natural = fonts_[l.bold].width_of(encoded.bytes) * l.size / 1000;
+    put("BT {} rg /F{} {} Tf {} Tz {} {} Tm {} Tj ET\n", color(l.color), l.bold ? 2 : 1, pdf_number(l.size),
+        pdf_number(natural > 0 ? 100 * width / natural : 100), l.upward ? "0 1 -1 0" : "1 0 0 1",
         l.upward ? at(l.baseline.x, l.baseline.y + back) : at(l.baseline.x - back, l.baseline.y),
         pdf_string(encoded.bytes));
   }
 
+  const std::array<PdfFont, 2>& fonts_;
   double height_;
 };
-
-std::string font(bool bold) {
-  std::string widths;
-  for (int byte = ' '; byte <= 0xFF; ++byte)
-    widths += fmt::format("{}{}", widths.empty() ? "" : " ", helvetica_width(static_cast<unsigned char>(byte), bold));
-  return fmt::format(
-      "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica{} /Encoding /WinAnsiEncoding /FirstChar 32 /LastChar 255 "
-      "/Widths [{}] >>",
-      bold ? "-Bold" : "", widths);
-}
 
 }  // namespace
 
 PdfFile to_pdf(const Picture& picture) {
-  const PdfContent content(picture);
-  const std::vector<std::string> objects{
+  const std::array<PdfFont, 2> fonts{PdfFont(picture, false), PdfFont(picture, true)};
+  const PdfContent content(picture, fonts);
+  std::vector<std::string> objects{
       "<< /Type /Catalog /Pages 2 0 R >>",
       "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
       fmt::format("<< /Type /Page /Parent 2 0 R /MediaBox [0 0 {} {}] /Contents 4 0 R "
                   "/Resources << /Font << /F1 5 0 R /F2 6 0 R >> >> >>",
                   pdf_number(picture.width), pdf_number(picture.height)),
       fmt::format("<< /Length {} >>\nstream\n{}endstream", content.text.size(), content.text),
-      font(false),
-      font(true),
+      fonts[0].object(8),
+      fonts[1].object(10),
       fmt::format("<< /Title {} /Producer (stagecraft) >>", pdf_string(windows_1252(picture.title).bytes)),
   };
+  for (const PdfFont& font : fonts) {
+    if (!font.is_embedded()) continue;
+    objects.push_back(font.descriptor(objects.size() + 2));
+    objects.push_back(font.file());
+  }
   // The comment with bytes above 127 tells programs that copy the file that it is not text.
   std::string file = "%PDF-1.4\n%\xE2\xE3\xCF\xD3\n% Written by stagecraft.\n";
   std::string offsets = fmt::format("xref\n0 {}\n0000000000 65535 f \n", objects.size() + 1);
@@ -129,7 +197,7 @@ PdfFile to_pdf(const Picture& picture) {
   const std::size_t start = file.size();
   file += fmt::format("{}trailer\n<< /Size {} /Root 1 0 R /Info 7 0 R >>\nstartxref\n{}\n%%EOF\n", offsets,
                       objects.size() + 1, start);
-  return {std::move(file), content.replaced};
+  return {std::move(file), content.replaced, fonts[0].is_embedded()};
 }
 
 }  // namespace stagecraft

@@ -86,6 +86,11 @@ void write_pictures(const Arguments& a, const std::function<Picture(const Pictur
   const PdfFile pdf = to_pdf(picture);
   write_output_of(a, "pdf", pdf.bytes, CommentStyle::None);  // Its second line says who wrote it.
   print_error("wrote {}\n", a.text("pdf"));
+  if (!pdf.embeds_fonts)
+    print_error(
+        "note: {} does not embed its font, Helvetica, because this build found none to embed; IEEE and ACM refuse it "
+        "(help: apt install fonts-dejavu-core, and build again)\n",
+        a.text("pdf"));
   if (pdf.replaced > 0)
     print_error("note: {} printed as ? in {}, because the fonts of PDF lack them; the SVG file has them\n",
                 pluralize(pdf.replaced, "character") + (pdf.replaced == 1 ? " is" : " are"), a.text("pdf"));

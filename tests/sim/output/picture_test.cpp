@@ -10,9 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 #include "sim/output/chart.hpp"
 #include "sim/output/timeline_picture.hpp"
+#include "sim/output/truetype.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 
@@ -82,10 +84,12 @@ std::string pdf_content(const std::string& file) {
 TEST_CASE("a PDF file has its objects at the offsets of its table, and its stream is as long as it says") {
   const PdfFile pdf = to_pdf(every_item());
   const std::vector<std::string> objects = pdf_objects(pdf.bytes);
-  REQUIRE(objects.size() == 7);
+  REQUIRE(objects.size() == (pdf.embeds_fonts ? 11 : 7));
   CHECK(objects[2].find("/MediaBox [0 0 200 100]") != std::string::npos);
-  CHECK(objects[4].find("/BaseFont /Helvetica /Encoding /WinAnsiEncoding") != std::string::npos);
-  CHECK(objects[5].find("/BaseFont /Helvetica-Bold ") != std::string::npos);
+  for (const std::size_t font : {4, 5}) {
+    CHECK(objects[font].find(" /Encoding /WinAnsiEncoding /FirstChar 32 /LastChar 255 /Widths [") != std::string::npos);
+    CHECK((objects[font].find("/BaseFont /Helvetica") == std::string::npos) == pdf.embeds_fonts);
+  }
   CHECK(objects[6].find("/Title (A \\(title\\) with \\\\ and </svg>)") != std::string::npos);
   const std::string content = pdf_content(pdf.bytes);
   // y counts upward: the box from 20 to 60 below the top begins 40 above the bottom of 100.
@@ -97,6 +101,33 @@ TEST_CASE("a PDF file has its objects at the offsets of its table, and its strea
   CHECK(count(content, "h f\n") == 3);
   CHECK(count(content, "BT ") == count(content, " ET\n"));
   CHECK(pdf.replaced == 0);
+}
+
+TEST_CASE("a PDF file embeds the characters that it has, with the widths of its font") {
+  const Picture picture{"", 100, 100, {Label{{50, 50}, "Hi \u00e9", 10, Anchor::Start}}};
+  const PdfFile pdf = to_pdf(picture);
+  if (!pdf.embeds_fonts) return;  // This build found no font.
+  const std::vector<std::string> objects = pdf_objects(pdf.bytes);
+  CHECK(objects[7].find("/FontFile2 9 0 R") != std::string::npos);
+  const std::string& file = objects[8];
+  const std::size_t begin = file.find("stream\n") + 7, end = file.rfind("\nendstream");
+  CHECK(std::stoul(file.substr(file.find("/Length1 ") + 9)) == end - begin);
+  const FontSubset font = font_subset(file.substr(begin, end - begin), U"Hi \u00e9");  // The file is a font again.
+  CHECK(font.metrics.widths.at(U'H') > font.metrics.widths.at(U'i'));
+  CHECK(objects[4].find(fmt::format("/Widths [{} 0 0", font.metrics.widths.at(U' '))) != std::string::npos);
+  CHECK(font_subset(file.substr(begin, end - begin), U"x").metrics.widths.at(U'x') ==
+        font_subset(file.substr(begin, end - begin), U"y").metrics.widths.at(U'y'));  // It has neither.
+  // Text is as wide as in Helvetica, in which pictures are laid out.
+  int natural = 0;
+  for (const char32_t c : U"Hi \u00e9")
+    if (c != 0) natural += font.metrics.widths.at(c);
+  const double scale = 100 * text_width("Hi \u00e9", 1000) / natural;
+  CHECK(pdf_content(pdf.bytes).find(fmt::format("{:g} Tz", std::round(100 * scale) / 100)) != std::string::npos);
+}
+
+TEST_CASE("what is no font is refused") {
+  for (const std::string& file : {std::string(), std::string("no font"), std::string(200, '\xff')})
+    CHECK_THROWS_AS(font_subset(file, U"a"), InputError);
 }
 
 TEST_CASE("text is centered and turned by its width in Helvetica") {
