@@ -116,6 +116,11 @@ Json axes_json(const SweepPage& page) {
   JsonArray json;
   for (const auto& axis : axes) {
     json.push_back(JsonObject{{"path", axis.first}, {"values", axis.second.values}, {"of", axis.second.value_of}});
+    if (const auto labels = page.labels.find(axis.first); labels != page.labels.end())
+      for (const Json& value : axis.second.values) {
+        const auto label = labels->second.find(value.dump());
+        json.back()["labels"].push_back(label == labels->second.end() ? Json() : Json(label->second));
+      }
     const auto& paths = page.device_paths;
     if (std::find(paths.begin(), paths.end(), axis.first) != paths.end()) json.back()["sets_devices"] = true;
   }

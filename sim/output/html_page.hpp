@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,7 +41,9 @@ struct SweepPage {
   bool has_base = true;  ///< Whether there is such a file or name; otherwise `base` is as the sweep file writes it.
   std::string folder;    ///< Where `run --out` puts the run of a point, relative to the page.
   std::string out;       ///< `folder` relative to the working folder.
-  std::vector<std::string> figures;            ///< Names of metrics().
+  std::vector<std::string> figures;  ///< Names of metrics().
+  /// Names that the sweep file gives values: by path, and then by the value as JSON.
+  std::map<std::string, std::map<std::string, std::string>> labels = {};
   std::vector<std::string> device_paths = {};  ///< Paths of settings that are varied to run on other devices.
   std::vector<SweepPoint> points;
 };

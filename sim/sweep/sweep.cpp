@@ -18,6 +18,7 @@
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/sweep/expressions.hpp"
+#include "sim/sweep/value_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -64,8 +65,10 @@ void read_axes(const Value& written, Sweep& sweep, Problems& problems) {
   for (const Member& axis : written.members) {
     if (is_note(axis)) continue;
     SweepAxis steps;
-    for (Value& value : axis_values(axis.value, config::under("axes", axis.key), problems))
+    for (Value& value : axis_values(axis.value, config::under("axes", axis.key), problems)) {
+      take_label(value);
       steps.push_back({{axis.key, axis.where, std::move(value)}});
+    }
     if (!steps.empty()) sweep.axes.push_back(std::move(steps));
   }
 }
@@ -217,7 +220,9 @@ const config::MapSpec& sweep_fields() {
               .doc(
                   "Every combination, first axis slowest: a path of the scenario, as --set takes it, to a list of "
                   "values, to one value, or to {from: 4, to: 64, times: 2} or {from: 1, to: 9, by: 2}. Where the field "
-                  "is a list, a bare value is a list of one. A value that begins with = is computed from other "
+                  "is a list, a bare value is a list of one. {label: 4:1, value: {...}} gives a value a name for "
+                  "tables and "
+                  "pictures. A value that begins with = is computed from other "
                   "settings: = 32 / plan.stages, with + - * / %, comparisons, and, or, not, and names of settings. "
                   "With "
                   "another run.schedule than the scenario's, plan.stages follows, so that the pipeline has the same "

@@ -23,6 +23,7 @@
 #include "sim/sweep/points.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/seed_statistics.hpp"
+#include "sim/sweep/value_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -33,79 +34,21 @@ bool ran(const SweepRow& row) { return row.status == "ok"; }
 
 double value(const SweepRow& row, const char* name) { return row.figures[metric(name)]; }
 
-/// The value as YAML on one line.
-std::string text_of(const Json& value) {
-  if (value.is_string()) return value.text();
-  std::vector<std::string> parts;
-  if (value.is_object()) {
-    for (const JsonMember& member : value.members())
-      parts.push_back(fmt::format("{}: {}", member.key, text_of(member.value)));
-    return fmt::format("{{{}}}", join(parts));
-  }
-  if (!value.is_array()) return value.dump();
-  for (const Json& item : value.items()) parts.push_back(text_of(item));
-  return fmt::format("[{}]", join(parts));
-}
-
-/// The values of a path by their text. They get short names only if all of them are maps.
-struct PathValues {
-  std::map<std::string, Json> maps;
-  std::map<std::string, std::string> names;
-  bool all_maps = true;
-};
-
-bool in_all(const std::string& key, const Json& value, const std::map<std::string, Json>& maps) {
-  return std::all_of(maps.begin(), maps.end(), [&](const auto& other) {
-    const Json* its_value = other.second.find(key);
-    return its_value && *its_value == value;
-  });
-}
-
-void set_names(PathValues& values) {
-  if (!values.all_maps) return;
-  std::set<std::string> different;
-  for (const auto& [text, map] : values.maps) {
-    std::vector<std::string> parts;
-    for (const auto& [key, value] : map.members())
-      if (!in_all(key, value, values.maps)) parts.push_back(text_of(value));
-    values.names[text] = join(parts, " ");
-    different.insert(values.names[text]);
-  }
-  if (different.size() < values.maps.size() || different.contains("")) values.names.clear();
-}
-
-std::map<std::string, PathValues> values_in(const std::vector<Json>& settings) {
-  std::map<std::string, PathValues> by_path;
-  for (const Json& point : settings)
-    for (const auto& [path, value] : point.members()) {
-      PathValues& values = by_path[path];
-      values.all_maps = values.all_maps && value.is_object();
-      if (values.all_maps) values.maps.emplace(text_of(value), value);
-    }
-  for (auto& entry : by_path) set_names(entry.second);
-  return by_path;
-}
-
 /// The last field of the path, or the whole path where another one ends like it.
-std::string short_name(const std::string& path, const std::map<std::string, PathValues>& by_path) {
-  const auto alike = std::count_if(by_path.begin(), by_path.end(),
-                                   [&](const auto& other) { return last_field(other.first) == last_field(path); });
+std::string short_name(const std::string& path, const ValueNames& names) {
+  const std::vector<std::string> paths = names.paths();
+  const auto alike = std::count_if(paths.begin(), paths.end(),
+                                   [&](const std::string& other) { return last_field(other) == last_field(path); });
   return alike == 1 ? last_field(path) : path;
 }
 
-std::string short_value(const Json& value, const PathValues& of_path) {
-  const std::string text = text_of(value);
-  return of_path.names.empty() ? text : of_path.names.at(text);
-}
-
 /// Empty if no value has a short name.
-std::string label_of(const Json& point, const std::map<std::string, PathValues>& by_path) {
+std::string label_of(const Json& point, const ValueNames& names) {
   std::vector<std::string> parts;
   bool shorter = false;
   for (const JsonMember& setting : point.members()) {
-    const PathValues& values = by_path.at(setting.key);
-    shorter |= !values.names.empty();
-    parts.push_back(fmt::format("{}={}", short_name(setting.key, by_path), short_value(setting.value, values)));
+    shorter |= names.has_names(setting.key);
+    parts.push_back(fmt::format("{}={}", short_name(setting.key, names), names.name(setting.key, setting.value)));
   }
   return shorter ? join(parts, ",") : std::string();
 }
@@ -142,10 +85,10 @@ FileColumn setting_column(const std::string& path) {
 }
 
 /// A column of each path; people see those that vary.
-TableColumns<PointRow> setting_columns(const std::vector<PointRow>& rows) {
+TableColumns<PointRow> setting_columns(const std::vector<PointRow>& rows, const AxisLabels& labels) {
   std::vector<Json> settings;
   for (const PointRow& r : rows) settings.push_back(r.settings);
-  const auto by_path = values_in(settings);
+  const ValueNames names(settings, labels);
   TableColumns<PointRow> columns;
   for (const std::string& path : paths_in(rows)) {
     TableColumn column{
@@ -154,16 +97,16 @@ TableColumns<PointRow> setting_columns(const std::vector<PointRow>& rows) {
       const Json *value = s.find(path), *first = settings.front().find(path);
       return !value || !first || !(*value == *first);
     });
-    if (varies) column.heading = short_name(path, by_path);
+    if (varies) column.heading = short_name(path, names);
     const bool is_number = std::all_of(settings.begin(), settings.end(), [&](const Json& s) {
       const Json* value = s.find(path);
       return !value || value->is_number();
     });
     if (!is_number) column.align = TextAlign::Left;
-    columns.push_back({std::move(column), [path, values = by_path.at(path)](const PointRow& r) {
+    columns.push_back({std::move(column), [path, names](const PointRow& r) {
                          const Json* set = r.settings.find(path);
                          if (!set) return TableCell();
-                         return TableCell(set->is_string() ? set->text() : set->dump(), short_value(*set, values));
+                         return TableCell(set->is_string() ? set->text() : set->dump(), names.name(path, *set));
                        }});
   }
   return columns;
@@ -210,7 +153,7 @@ Table printed(const SweepTable& table) {
       {{.key = point_column("settings"), .files = InFiles::Json, .rows = InRows::All},
        [](const Row& r) { return r.settings; }},
   };
-  for (auto& column : setting_columns(rows)) columns.push_back(std::move(column));
+  for (auto& column : setting_columns(rows, axis_labels(table.text))) columns.push_back(std::move(column));
   columns.push_back({{.key = point_column("status"), .rows = InRows::All},
                      [](const Row& r) { return r.row->status.empty() ? Json() : Json(r.row->status); }});
   for (std::size_t i = 0; i < metrics().size(); ++i)
@@ -318,10 +261,10 @@ std::string failures_text(const SweepTable& table) {
 std::vector<std::string> short_labels(const SweepTable& table) {
   std::vector<Json> settings;
   for (const SweepRow& row : table.rows) settings.push_back(Json::parse(row.settings).value());
-  const auto by_path = values_in(settings);
+  const ValueNames names(settings, axis_labels(table.text));
   std::vector<std::string> labels;
   for (std::size_t r = 0; r < table.rows.size(); ++r) {
-    labels.push_back(label_of(settings[r], by_path));
+    labels.push_back(label_of(settings[r], names));
     if (labels.back().empty()) labels.back() = table.rows[r].label;
   }
   return labels;

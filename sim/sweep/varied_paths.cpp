@@ -7,6 +7,7 @@
 
 #include "sim/core/json.hpp"
 #include "sim/sweep/points.hpp"
+#include "sim/sweep/value_names.hpp"
 
 namespace stagecraft {
 namespace {
@@ -32,6 +33,19 @@ bool is_about_devices(const std::string& path) {
          std::any_of(parts.begin(), parts.end(), [&](const char* part) { return is_within(path, part); });
 }
 
+/// Labels and short names in place of the values.
+void name_values(std::vector<VariedPath>& paths, const SweepTable& table) {
+  std::vector<Json> settings;
+  for (const SweepRow& row : table.rows) settings.push_back(Json::parse(row.settings).value());
+  const ValueNames names(settings, axis_labels(table.text));
+  for (VariedPath& p : paths) {
+    if (!names.has_names(p.path)) continue;
+    for (std::size_t r = 0; r < p.value_of.size(); ++r)
+      if (p.value_of[r] >= 0) p.values[p.value_of[r]] = names.name(p.path, settings[r].at(p.path));
+    p.is_number = false;
+  }
+}
+
 }  // namespace
 
 std::vector<VariedPath> varied_paths(const SweepTable& table) {
@@ -49,6 +63,7 @@ std::vector<VariedPath> varied_paths(const SweepTable& table) {
     }
   }
   std::erase_if(paths, [](const VariedPath& p) { return !varies(p); });
+  name_values(paths, table);
   const std::vector<VariedPath> earlier = paths;
   std::erase_if(paths, [&](const VariedPath& p) {
     if (std::find(p.value_of.begin(), p.value_of.end(), -1) == p.value_of.end()) return false;

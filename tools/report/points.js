@@ -20,7 +20,7 @@ function determines(axis, other) {
 
 /** Values in the order of their size where they have one, else as they came; -1 stands for what the base says. */
 function decodeAxis(raw, name) {
-  const sizes = sizesOf(raw.values), names = namesOf(raw.values), order = raw.values.map((_, v) => v);
+  const sizes = sizesOf(raw.values), names = namesOf(raw.values, raw.labels), order = raw.values.map((_, v) => v);
   if (sizes) order.sort((a, b) => sizes[a] - sizes[b]);
   const place = [];
   order.forEach((v, k) => (place[v] = k));
@@ -39,10 +39,10 @@ function valueText(value, inside = false) {
   return inside && !/^[\w./+-][\w ./+-]*$/.test(value) ? JSON.stringify(value) : value;
 }
 
-/** How to call values where room is short: maps by what not all of them say alike, without its keys. */
-function namesOf(values) {
-  const texts = values.map(v => valueText(v)), isMap = v => v !== null && typeof v === 'object' && !Array.isArray(v);
-  if (!values.every(isMap)) return texts;
+/** How to call values where room is short: by the labels of the sweep file, or maps by what not all of them say alike, without its keys. */
+function namesOf(values, labels = []) {
+  const texts = values.map((v, k) => labels[k] ?? valueText(v)), isMap = v => v !== null && typeof v === 'object' && !Array.isArray(v);
+  if (labels.some(label => label) || !values.every(isMap)) return texts;
   const alike = ([key, v]) => values.every(other => key in other && valueText(other[key]) === valueText(v));
   const names = values.map(v => Object.entries(v).filter(entry => !alike(entry)).map(([, part]) => valueText(part, true)).join(' '));
   return new Set(names).size === names.length && !names.includes('') ? names : texts;
@@ -64,7 +64,7 @@ function quantity(text) {
 }
 
 function endOf(sweep, i) { return sweep.ends.values[sweep.ends.of[i]] ?? { status: 'not run', code: '', message: '' }; }
-function settingText(axis, i) { return axis.of[i] < 0 ? '\u2013' : axis.texts[axis.of[i]]; }
+function settingText(axis, i) { return axis.of[i] < 0 ? '\u2013' : axis.names[axis.of[i]]; }
 
 /** Whether points differ in a setting; one that --set gives all of them says nothing about a point. */
 function variesIn(axis) { return axis.values.length > 1 || axis.of.some(v => v < 0); }
@@ -72,7 +72,7 @@ function variesIn(axis) { return axis.values.length > 1 || axis.of.some(v => v <
 /** "schedule=1f1b, micro_batches=8": what is set and varies; everything that is set where nothing varies. */
 function labelOf(sweep, i) {
   const varying = sweep.axes.filter(variesIn);
-  const parts = (varying.length > 0 ? varying : sweep.axes).filter(a => a.of[i] >= 0).map(a => `${a.name}=${a.texts[a.of[i]]}`);
+  const parts = (varying.length > 0 ? varying : sweep.axes).filter(a => a.of[i] >= 0).map(a => `${a.name}=${a.names[a.of[i]]}`);
   return parts.length > 0 ? parts.join(', ') : 'the base';
 }
 

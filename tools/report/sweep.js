@@ -32,7 +32,7 @@ function fillChoices() {
   CHOICES.point = sweep.number.map(String);
   for (const axis of varying) {
     const label = element('label', axis.name + ' '), select = element('select', undefined, { 'data-fixed': axis.path, title: axis.path });
-    select.append(element('option', 'any', { value: '*' }), ...axis.texts.map(t => element('option', t, { value: t })));
+    select.append(element('option', 'any', { value: '*' }), ...axis.texts.map((t, k) => element('option', axis.names[k], { value: t })));
     label.append(select);
     $('fixed').append(label);
     CHOICES['fix.' + axis.path] = axis.texts;

@@ -22,6 +22,7 @@
 #include "sim/sweep/store.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "sim/sweep/table.hpp"
+#include "sim/sweep/value_names.hpp"
 #include "sim/sweep/varied_paths.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/noted_interrupt.hpp"
@@ -107,6 +108,7 @@ SweepPage sweep_page(const SweepTable& table, const std::string& results, const 
                  .points = {}};
   page.out = (fs::path(out).parent_path() / page.folder).string();
   for (const Metric& f : metrics()) page.figures.emplace_back(f.name);
+  page.labels = axis_labels(table.text, LabelKey::Json);
   for (const VariedPath& p : varied_paths(table))
     if (p.sets_devices) page.device_paths.push_back(p.path);
   for (const SweepRow& row : table.rows) {
