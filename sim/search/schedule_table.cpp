@@ -4,6 +4,8 @@
 #include "sim/search/schedule_table.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -11,6 +13,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/activity.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/places.hpp"
@@ -22,6 +25,7 @@
 #include "sim/result/bottleneck.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule_file/csv.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/search/safe_streams.hpp"
 
@@ -110,6 +114,32 @@ Experiment experiment_with(const ScheduleDef& def, const std::string& placement,
   }
 }
 
+/// The scenario with an order of the user, on the same ranks: with as many stages as the order has.
+Experiment experiment_with(const OwnOrder& given, const Frame& f) {
+  Experiment e = variant_of(f.configured.experiment);
+  e.run.lowering.iterations = f.iterations;
+  const CsvSchedule order = parse_schedule_csv(given.csv, given.file);
+  if (has_stages(f) && order.stages % f.ranks == 0) {
+    e.plan.stages = order.stages;
+    e.plan.placement.reset();
+    const std::vector<Op>& first = order.schedule.ranks.front();
+    const auto runs_last = [&](const Op& op) { return op.stage.value == order.stages - 1; };
+    if (order.stages == 2 * f.ranks && f.ranks > 1 && std::any_of(first.begin(), first.end(), runs_last))
+      e.plan.placement = Placement::V;
+  }
+  config::Value rows;
+  rows.kind = config::Value::Kind::List;
+  rows.where = {given.file, 1, 1};
+  for (const std::string& line : split(given.csv, '\n'))
+    if (!trim(line).empty() || !rows.items.empty())
+      rows.items.push_back(config::Value::scalar(std::string(trim(line)),
+                                                 {given.file, static_cast<int>(rows.items.size()) + 1, 1}, "computed"));
+  while (!rows.items.empty() && rows.items.back().text.empty()) rows.items.pop_back();
+  return with_order(e,
+                    schedule_spec(get_from(schedules::catalog(), "schedule", "csv"), {{"rows", {}, std::move(rows)}}),
+                    weights_spec("auto"));
+}
+
 /// An update makes version u + 1 from version u, so gradients from version v are u - v updates old.
 int staleness(const Program& program) {
   int max_staleness = 0;
@@ -148,12 +178,12 @@ ScheduleRow measured(ScheduleRow row, const Experiment& experiment, Frame& f) {
   return row;
 }
 
-/// `placement`: of a search, which goes with any.
-ScheduleRow row_of(const std::string& name, const std::string& placement, Frame& f) {
+/// `make`: the scenario with the schedule of the row.
+ScheduleRow row_of(const std::string& name, const std::function<Experiment()>& make, Frame& f) {
   ScheduleRow row;
-  row.schedule = placement.empty() ? name : fmt::format("{} {}", name, placement);
+  row.schedule = name;
   try {
-    const Experiment experiment = experiment_with(get_from(schedules::catalog(), "schedule", name), placement, f);
+    const Experiment experiment = make();
     row = measured(row, experiment, f);
     if (experiment.weights.automatic && !f.configured.experiment.weights.automatic)
       f.other_weights[experiment.weights.name()].push_back(row.schedule);
@@ -166,6 +196,14 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
   }
   return row;
 }
+
+/// `placement`: of a search, which goes with any.
+ScheduleRow row_of(const std::string& name, const std::string& placement, Frame& f) {
+  const auto make = [&] { return experiment_with(get_from(schedules::catalog(), "schedule", name), placement, f); };
+  return row_of(placement.empty() ? name : fmt::format("{} {}", name, placement), make, f);
+}
+
+bool is_file(const std::string& name) { return name.ends_with(".csv"); }
 
 /// Which rows have another weights policy than the scenario.
 std::vector<std::string> weights_notes(const Frame& f) {
@@ -190,6 +228,10 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
   }
   for (const std::string& word : split(words, ',')) {
     const std::string name(trim(word));
+    if (is_file(name)) {
+      names.push_back(name);
+      continue;
+    }
     const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
     if (def.tasks)
       throw InputError(fmt::format("the schedule '{}' needs a plan of tasks, so it cannot be compared with others on "
@@ -207,9 +249,20 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
   return names;
 }
 
+OwnOrder own_order(const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::vector<std::string> built_in = names_of(schedules::catalog());
+  const bool is_built_in = std::find(built_in.begin(), built_in.end(), path.stem().string()) != built_in.end();
+  return {(is_built_in ? path.filename() : path.stem()).string(), read_file(file), file};
+}
+
 ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTableOptions& asked) {
   check_backend(asked.backend);
-  const std::vector<std::string> names = parse_schedules(asked.schedules, configured);
+  std::vector<std::string> names = parse_schedules(asked.schedules, configured);
+  std::vector<OwnOrder> orders = asked.orders;
+  for (const std::string& name : names)
+    if (is_file(name)) orders.push_back(own_order(name));
+  std::erase_if(names, is_file);
   Frame f = frame_of(configured, asked);
   ScheduleTable table;
   table.title = configured.title.empty() ? "(untitled)" : configured.title;
@@ -238,7 +291,12 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
   } catch (const Stopped&) {
     if (table.rows.empty()) throw;
     table.not_compared.assign(names.begin() + static_cast<std::ptrdiff_t>(compared), names.end());
+    for (const OwnOrder& order : orders) table.not_compared.push_back(order.name);
+    orders.clear();
   }
+  for (const OwnOrder& order : orders)
+    table.rows.push_back(row_of(
+        order.name, [&] { return experiment_with(order, f); }, f));
   for (std::string& note : weights_notes(f)) table.notes.push_back(std::move(note));
   if (asked.replay > 0) {
     table.replay.backend = kReplayBackend;

@@ -8,16 +8,26 @@
 
 namespace stagecraft {
 
-/// "all", or names with commas between. "all" means every schedule that trains, and an order from a file when the
-/// scenario has one. Throws InputError for other names.
+/// "all", or names and files of orders, NAME.csv, with commas between. "all" means every schedule that trains, and an
+/// order from a file when the scenario has one. Throws InputError for other names.
 std::vector<std::string> parse_schedules(const std::string& words, const Experiment&);
+
+/// An order of the user, with its name in the table.
+struct OwnOrder {
+  std::string name;
+  std::string csv;   ///< One iteration as PyTorch writes it, compute alone.
+  std::string file;  ///< The place of errors.
+};
+/// The order in a file. Its name is that of the file, without .csv unless that is the name of a schedule.
+OwnOrder own_order(const std::string& file);
 
 struct ScheduleTableOptions {
   std::string schedules = "all";
-  std::string backend = "ideal";  ///< A simulator.
-  bool keep = false;              ///< Whether rows keep programs and timelines, for drawings.
-  int replay = 0;                 ///< Number of rows to replay on `fluid`.
-  SortKey by = SortKey::Period;   ///< Time: the rows with the shortest makespan are replayed; else the shortest period.
+  std::vector<OwnOrder> orders = {};  ///< After the schedules.
+  std::string backend = "ideal";   ///< A simulator.
+  bool keep = false;               ///< Whether rows keep programs and timelines, for drawings.
+  int replay = 0;                  ///< Number of rows to replay on `fluid`.
+  SortKey by = SortKey::Period;  ///< Time: the rows with the shortest makespan are replayed; else the shortest period.
 };
 
 /// Every schedule on the model, the devices and the micro-batches of an experiment, in the order of the catalog or of

@@ -115,7 +115,8 @@ std::vector<Argument> compare_schedules_arguments() {
   using Kind = Argument::Kind;
   std::vector<Argument> arguments{
       {"--schedules", Kind::Text,
-       "Compare schedules on one scenario, over 5 iterations or more: all, or names with commas between"},
+       "Compare schedules on one scenario, over 5 iterations or more: all, or names and files of your own orders "
+       "(NAME.csv, as PyTorch writes them) with commas between"},
       {"-s,--set", Kind::List, "With --schedules: path=value, such as run.micro_batches=16; may be repeated"},
       {"-b,--backend", Kind::Text, "With --schedules: what simulates it (default: ideal)"},
       replay_argument(kCompareReplay, "With --schedules"),
