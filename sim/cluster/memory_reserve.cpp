@@ -26,6 +26,15 @@ Bytes gpu_memory_reserve(Bytes memory) {
   return Bytes{std::floor(std::min(kContextAndNccl + kFragmentation * memory.value, kMaxShare * memory.value))};
 }
 
+Bytes equal_capacity(const Cluster& cluster) {
+  Bytes capacity;
+  for (const DeviceType& type : cluster.types) {
+    if (&type != &*cluster.types.begin() && type.usable_memory() != capacity) return {};
+    capacity = type.usable_memory();
+  }
+  return capacity;
+}
+
 std::string reserve_text(const Cluster& cluster) {
   std::map<std::pair<double, double>, std::vector<std::string>> types;  // By memory and reserve.
   for (const DeviceType& type : cluster.types)

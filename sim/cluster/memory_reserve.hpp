@@ -10,6 +10,9 @@ namespace stagecraft {
 /// 2 GiB and 3 % of the memory, at most a quarter of it.
 Bytes gpu_memory_reserve(Bytes memory);
 
+/// Memory of each device without its reserve; zero where it is not known, or types of devices differ in it.
+Bytes equal_capacity(const Cluster&);
+
 /// "4.4 GiB of the 80 GiB of each a100-80 and h100-sxm", the reserves of all types; empty where nothing is reserved.
 std::string reserve_text(const Cluster&);
 /// A line about it for below a table of memory.

@@ -3,6 +3,9 @@
 #include "sim/output/choice_page.hpp"
 
 #include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
 
 #include "sim/core/text.hpp"
 #include "sim/output/html_page.hpp"
@@ -10,14 +13,19 @@
 namespace stagecraft {
 namespace {
 
-const PictureSize kPagePlot{760, 11};
+/// A narrow screen has a picture of its own, with text as large.
+const PictureSize kWidePlot{760, 11}, kNarrowPlot{300, 9};
 
-/// The front as SVG in HTML; empty where nothing fits. The page has a heading of its own.
+/// The front as SVG in HTML, for both widths; empty where nothing fits. The page has a heading of its own.
 std::string front_svg(const ChoiceTable& table) {
   if (table.front.empty()) return {};
-  Picture picture = front_picture(table, {}, kPagePlot);
-  picture.title = "Period and peak memory of each choice on the Pareto front";
-  return replace_unprintable(to_svg(picture));
+  std::string text;
+  for (const auto& [name, size] : {std::pair("at-wide", kWidePlot), std::pair("at-narrow", kNarrowPlot)}) {
+    Picture picture = front_picture(table, {}, size);
+    picture.title = "Period and peak memory of each choice on the Pareto front";
+    text += fmt::format("<div class=\"{}\">{}</div>", name, replace_unprintable(to_svg(picture)));
+  }
+  return text;
 }
 
 Json types_of(const ChoiceTable& table) {

@@ -14,6 +14,10 @@ namespace {
 
 /// A range of more than this factor is drawn on a logarithmic axis, because most choices are near its low end.
 constexpr double kWide = 4;
+/// An axis of memory begins at zero where the least choice is below this share of the largest.
+constexpr double kNarrow = 0.4;
+/// The memory of the devices is drawn where a choice uses more than this share of it.
+constexpr double kNearLimit = 0.3;
 
 /// "zb-h1, TP 2 · PP 4": what tells a choice from others, in a few words; without its batch, which comes last.
 std::string short_name(const Choice& c) {
@@ -35,8 +39,13 @@ Picture front_picture(const ChoiceTable& table, const std::string& title, const 
                     .logarithmic = longest > kWide * shortest,
                     .from_zero = false},
               .y = {.title = fmt::format("peak memory of the fullest device, {}", bytes.name),
-                    .logarithmic = largest > kWide * smallest},
+                    .logarithmic = largest > kWide * smallest,
+                    .from_zero = smallest < kNarrow * largest},
               .series = {}};
+  if (table.capacity.value > 0 && largest > kNearLimit * table.capacity.value) {
+    chart.limit = table.capacity.value / bytes.factor;
+    chart.limit_text = "memory of a device, " + to_text(table.capacity);
+  }
   // A series for each number of devices, the third aim of the search.
   std::vector<int> counts;
   for (const Choice& c : table.front) counts.push_back(c.devices);

@@ -48,6 +48,7 @@ bool covers_when_known(Choice a, Choice b);
 struct ChoiceTable {
   std::string title, model, cluster;
   std::string reserve;  ///< reserve_line() of the cluster.
+  Bytes capacity;       ///< Memory of each device without its reserve; zero where it is not known or devices differ.
   int samples = 0;
   int iterations = 1;                           ///< Iterations of each simulation.
   int plans = 0, simulated = 0, unfit = 0;      ///< Plans, their simulations, and simulations that exceeded memory.

@@ -88,6 +88,7 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
   table_.model = configured.model->name;
   table_.cluster = configured.cluster->name;
   table_.reserve = reserve_line(*configured.cluster);
+  table_.capacity = equal_capacity(*configured.cluster);
   table_.unit = objective_.unit();
   table_.samples = configured_.plan.mini_batch;
   table_.iterations = iterations_of(configured);

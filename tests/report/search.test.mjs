@@ -52,7 +52,7 @@ test('the page begins with the answer, and its rows have the reasons of the JSON
 
 test('the front has a mark for each choice, which its tooltip names, and is saved as SVG', async () => {
   await browser.open(page);
-  const tips = await browser.evaluate(`[...document.querySelectorAll('#front svg title')].map(t => t.textContent).filter(t => t.startsWith('row '))`);
+  const tips = await browser.evaluate(`[...document.querySelectorAll('#front .at-wide svg title')].map(t => t.textContent).filter(t => t.startsWith('row '))`);
   assert.deepEqual(tips.map(t => Number(/\d+/.exec(t)[0])).sort((a, b) => a - b), search.choices.map((_, k) => k + 1));
   const parsed = await browser.evaluate(`(() => { const d = new DOMParser().parseFromString(report.picture(), 'image/svg+xml'); return [d.querySelectorAll('parsererror').length, d.documentElement.nodeName]; })()`);
   assert.deepEqual(parsed, [0, 'svg']);

@@ -48,14 +48,15 @@ function proofCard(search) {
 function searchCards(search) {
   const [best] = search.choices;
   if (!best) return [];
+  const within = search.interval ? halfWidthText(search.interval) : '', unit = word => `${word}${within ? ' ' + within : ''}`;
   const contended = best.replayed?.ran ? 'with network contention' : 'without network contention';
   return [
-    ...(search.objective ? [[search.objective.name === 'cost' ? 'Cost' : 'Energy', numberText(amountOf(search, best)), search.objective.unit, contended]] : []),
-    ['Iteration time', secondsText(periodOf(best)), '', contended],
-    ['Throughput', numberText(search.samples / periodOf(best)), 'samples/s', `${search.samples} in an iteration`],
+    ...(search.objective ? [[search.objective.name === 'cost' ? 'Cost' : 'Energy', numberText(amountOf(search, best)), unit(search.objective.unit), contended]] : []),
+    ['Iteration time', secondsText(periodOf(best)), within, contended],
+    ['Throughput', numberText(search.samples / periodOf(best)), unit('samples/s'), `${search.samples} in an iteration`],
     ['Peak memory', sizeText(best.peak_memory_bytes), '', 'on the fullest device'],
     ['Devices', String(best.devices), '', best.plan],
-    ...(best.training_s > 0 ? [['Training', daysText(best.training_s), '', best.training_dollars > 0 ? `$${shortNumber(best.training_dollars).trim()} for all tokens` : 'for all tokens']] : []),
+    ...(best.training_s > 0 ? [['Training', daysText(best.training_s), within, best.training_dollars > 0 ? `$${shortNumber(best.training_dollars).trim()} for all tokens` : 'for all tokens']] : []),
     ['Limited by', best.limited_by || 'not diagnosed', '', ''],
     proofCard(search),
   ];

@@ -71,7 +71,7 @@ function choose(k) {
 }
 
 /** The picture as a file, in the colors of paper. */
-function pictureText() { return new XMLSerializer().serializeToString($('front').firstElementChild) + '\n'; }
+function pictureText() { return new XMLSerializer().serializeToString($('front').querySelector('svg')) + '\n'; }
 
 function listen() {
   $('rows').addEventListener('click', ({ target }) => target.dataset.row && choose(Number(target.dataset.row)));
