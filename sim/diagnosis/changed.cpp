@@ -7,14 +7,23 @@
 
 namespace stagecraft {
 
-ChangedRuns::ChangedRuns(ScenarioReader read, std::string backend, Seconds period, int samples, int limit)
-    : read_(std::move(read)), backend_(std::move(backend)), period_(period), samples_(samples), limit_(limit) {}
+ChangedRuns::ChangedRuns(ScenarioReader read, std::string backend, Seconds period, int samples, int limit,
+                         std::size_t most_instructions)
+    : read_(std::move(read)),
+      backend_(std::move(backend)),
+      period_(period),
+      samples_(samples),
+      limit_(limit),
+      instructions_left_(most_instructions) {}
 
 std::string ChangedRuns::simulate(Suggestion& s) {
-  if (limit_ <= 0 || s.run) return {};
+  if (limit_ <= 0 || exhausted_ || s.run) return {};
   --limit_;
   try {
     const CompiledExperiment compiled = compile(read_(s.sets));
+    exhausted_ = compiled.program.size() > instructions_left_;
+    if (exhausted_) return {};
+    instructions_left_ -= compiled.program.size();
     const Outcome outcome = stagecraft::run(compiled, backend_);
     fullest_device_memory(outcome.report, compiled.cluster());
     const double now = period_.value / samples_;

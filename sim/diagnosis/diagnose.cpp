@@ -60,7 +60,6 @@ bool is_searched_for(const CompiledExperiment& c) { return c.schedule.search || 
 int most_changes(const CompiledExperiment& c, WhatIf what_if) {
   if (what_if == WhatIf::Every) return kMostEvery;
   if (what_if == WhatIf::None) return 0;
-  if (c.program.size() > kMostSimulated) return 0;
   if (!is_searched_for(c)) return kMostFirst;
   return what_if == WhatIf::Row && c.program.size() <= kMostSearched ? kMostOfRow : 0;
 }
@@ -91,14 +90,25 @@ void keep_accepted(std::vector<Finding>& findings, const CompiledExperiment& c, 
   for (Finding& f : findings) std::erase_if(f.suggestions, is_refused);
 }
 
-/// Why no suggestion is simulated.
-std::string unsimulated_text(const CompiledExperiment& c, WhatIf what_if) {
+/// Why suggestions of the first finding are not simulated, and which; empty where all are.
+std::string unsimulated_text(const CompiledExperiment& c, const Finding& first, WhatIf what_if, bool exhausted) {
   const char* const command = what_if == WhatIf::Row ? "stagecraft run --what-if" : "--what-if";
+  std::vector<std::string> changes;
+  for (const Suggestion& s : first.suggestions)
+    if (!s.run) changes.push_back(s.change);
+  if (changes.empty()) return {};
   if (is_searched_for(c)) return fmt::format("the plan or the schedule is searched for: {} simulates changes", command);
-  return fmt::format("above {} instructions no change is simulated; {} does it", kMostSimulated, command);
+  if (!exhausted) return {};
+  return fmt::format("{} of {} changes not simulated, because they are long runs ({} simulates all): {}",
+                     changes.size(), first.suggestions.size() + first.refused.size(), command, join(changes, "; "));
 }
 
 }  // namespace
+
+std::size_t most_simulated(const std::string& backend) {
+  const bool is_fast = backend == "fluid" || backend == "ideal";
+  return is_fast ? 16'000'000 : 1'600'000;
+}
 
 Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend,
                    const ScenarioReader& read, WhatIf what_if) {
@@ -107,14 +117,16 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
   d.samples = compiled.program.mini_batch;
   if (!outcome.timeline.instruction_times || compiled.program.size() == 0 || outcome.report.period.value <= 0) return d;
   const bool every = what_if == WhatIf::Every;
-  if (!every && compiled.program.size() > kMostDiagnosed) {
+  const bool is_row = what_if == WhatIf::Row || what_if == WhatIf::None;
+  if (is_row && compiled.program.size() > kMostDiagnosed) {
     d.not_simulated =
         fmt::format("not diagnosed above {} instructions; stagecraft run --what-if does it", kMostDiagnosed);
     return d;
   }
   const int limit = most_changes(compiled, what_if);
   IdealizedRuns idealized(compiled, outcome, backend);
-  ChangedRuns changed(read, backend, outcome.report.period, compiled.program.mini_batch, limit);
+  ChangedRuns changed(read, backend, outcome.report.period, compiled.program.mini_batch, limit,
+                      every ? SIZE_MAX : most_simulated(backend));
   const bool may_plan = every || !is_searched_for(compiled);
   const DiagnosisInput in{compiled, outcome, idealized, changed, backend, outcome.report.period, may_plan};
   for (const DiagnosisRule rule : kRules)
@@ -128,7 +140,7 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
   keep_accepted(d.findings, compiled, read, may_plan);
   for (Finding& f : d.findings)
     if (every || &f == &d.findings.front()) changed.simulate(f);
-  if (limit == 0 && !d.first().suggestions.empty()) d.not_simulated = unsimulated_text(compiled, what_if);
+  d.not_simulated = unsimulated_text(compiled, d.first(), what_if, changed.is_exhausted());
   return d;
 }
 

@@ -13,14 +13,14 @@ enum class WhatIf : std::uint8_t { First, Every, Row, None };
 
 /// What limits a run. Of a simulated run, from runs of the same program without one of its costs; suggestions are
 /// simulated on the same backend. Of a measured run, diagnose_measured(). Except with WhatIf::Every, suggestions stay
-/// unsimulated in programs of more than kMostSimulated instructions and where a planner or a schedule searches, and
-/// programs of more than kMostDiagnosed instructions have no diagnosis; Diagnosis::not_simulated says why.
+/// unsimulated where a planner or a schedule searches, and those after most_simulated() instructions; the row of a
+/// table has no diagnosis above kMostDiagnosed instructions. Diagnosis::not_simulated says why, and which.
 Diagnosis diagnose(const CompiledExperiment&, const Outcome&, const std::string& backend, const ScenarioReader&,
                    WhatIf = WhatIf::First);
 
 /// A diagnosis simulates the program up to about eight times on the fast backends, which takes two seconds here.
 inline constexpr std::size_t kMostDiagnosed = 1'000'000;
-/// A suggestion may simulate a program four times as large on the backend of the run.
-inline constexpr std::size_t kMostSimulated = 150'000;
+/// Instructions of all suggestions of one run together: some ten seconds of the backend.
+std::size_t most_simulated(const std::string& backend);
 
 }  // namespace stagecraft

@@ -182,13 +182,13 @@ const MapSpec run_fields{
 MapSpec make_report_fields() {
   MapSpec spec{
       .title = "Files that `run --out` writes, and what a training is to cost.",
-      .fields = {boolean("trace").fallback("true").doc("trace.json, for ui.perfetto.dev."),
+      .fields = {boolean("trace").fallback("true").doc(
+                     "trace.json, for ui.perfetto.dev; trace.json.gz of runs with more than 100000 instructions."),
                  boolean("svg").fallback("true").doc("timeline.svg, a picture of runs with up to 20000 instructions."),
                  boolean("spans").fallback("true").doc(
                      "spans.csv, one row for each instruction, and memory.csv, one row for each change of memory: "
                      "stagecraft schema spans.csv lists the columns."),
-                 boolean("html").fallback("true").doc(
-                     "report.html, a page about the run, for runs with up to 1000000 instructions.")},
+                 boolean("html").fallback("true").doc("report.html, a page about the run.")},
   };
   for (Field& field : budget_fields()) spec.fields.push_back(std::move(field));
   return spec;

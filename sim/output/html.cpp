@@ -140,28 +140,6 @@ std::vector<HtmlPart> html_parts(const HtmlSpans& spans, std::span<const HtmlMem
   return parts;
 }
 
-/// Browsers were seen to draw this number of spans without trouble, from a page of 15 MB.
-constexpr std::size_t kMostSpans = 1'000'000;
-
-/// The end of the run, and of each iteration in their order.
-void add_ends(Json& json, const HtmlSpans& spans) {
-  std::map<std::int64_t, std::int64_t> ends;
-  std::int64_t length = 0;
-  std::size_t n = 0;
-  for (const HtmlLane& lane : spans.lanes) {
-    std::int64_t time = 0;
-    for (const std::size_t end_of_lane = n + lane.spans; n < end_of_lane; ++n) {
-      time += spans.gap[n] + spans.length[n];
-      std::int64_t& end = ends[spans.iteration[n]];
-      end = std::max(end, time);
-      length = std::max(length, time);
-    }
-  }
-  json["length"] = length;
-  json["iteration_ends"] = JsonArray();
-  for (const auto& iteration : ends) json["iteration_ends"].push_back(iteration.second);
-}
-
 /// The stages of each device, by its number: what it computes, updates included.
 void add_stages(Json& json, const HtmlSpans& spans, std::size_t devices) {
   std::vector<std::set<std::int64_t>> stages(devices);
@@ -179,25 +157,34 @@ void add_stages(Json& json, const HtmlSpans& spans, std::size_t devices) {
 
 /// The part of memory.csv that the page needs at once.
 Json memory_head(const HtmlMemory& m) {
-  double peak = m.resident;
-  for (std::size_t i = 0; i < m.gap.size(); ++i) peak = std::max(peak, m.resident + m.stash[i] + m.messages[i]);
-  return JsonObject{{"device", m.device}, {"resident", m.resident}, {"peak", peak}, {"samples", m.gap.size()}};
+  return JsonObject{{"device", m.device}, {"resident", m.resident}, {"peak", m.peak}, {"samples", m.gap.size()}};
 }
 
-HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::string, std::int64_t>& devices) {
-  HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices);
-  if (const Json& said = results.at("instructions"); said != Json(spans.gap.size()))
+/// The part of a run that is drawn, where that is not all: until when, and the devices that each device stands for.
+Json drawn_json(const HtmlSpans& spans, const PageWindow& window) {
+  JsonArray devices;
+  for (const std::int64_t count : window.stands_for) devices.push_back(count);
+  return JsonObject{{"until", spans.until}, {"stands_for", std::move(devices)}};
+}
+
+HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::string, std::int64_t>& devices,
+                   const PageWindow& window) {
+  const auto length =
+      static_cast<std::int64_t>(std::clamp(std::ceil(results.at("length_s").number() * 1e12), 0.0, 9e18));
+  HtmlSpans spans = read_spans(run.spans, run.name + "/spans.csv", devices, window, length);
+  if (const Json& said = results.at("instructions"); said != Json(spans.totals.spans()))
     throw InputError(
         {{{run.name + "/spans.csv", 0, 0},
           {},
-          fmt::format("{} here, but {} in results.json", pluralize(std::ssize(spans.gap), "instruction"), said.dump()),
+          fmt::format("{} here, but {} in results.json",
+                      pluralize(static_cast<std::int64_t>(spans.totals.spans()), "instruction"), said.dump()),
           "run the scenario again, into an empty folder",
           "not-a-run"}});
   return spans;
 }
 
-/// What the page needs at once. The rest is appended to `parts`.
-Json run_json(const KeptRun& run, std::vector<std::string>& parts) {
+/// What the page needs at once. The rest, `most_spans` at most, is appended to `parts`.
+Json run_json(const KeptRun& run, std::size_t most_spans, std::vector<std::string>& parts) {
   Json json = JsonObject{{"name", run.name},
                          {"results", read_results(run.results, run.name + "/results.json")},
                          {"scenario", run.scenario}};
@@ -208,11 +195,16 @@ Json run_json(const KeptRun& run, std::vector<std::string>& parts) {
     devices.emplace(spreadsheet_text(d.at("name").text()), std::ssize(devices));  // As in the CSV files.
   }
   if (!names.empty()) json["devices"] = std::move(names);
-  const HtmlSpans spans = spans_of(run, json["results"], devices);
-  std::vector<HtmlMemory> memory = read_memory(run.memory, run.name + "/memory.csv", devices);
+  const auto lines = static_cast<std::size_t>(std::count(run.spans.begin(), run.spans.end(), '\n'));
+  const PageWindow window = page_window(json["results"], devices, lines, most_spans);
+  const HtmlSpans spans = spans_of(run, json["results"], devices, window);
+  std::vector<HtmlMemory> memory = read_memory(run.memory, run.name + "/memory.csv", devices, window, spans.until);
   std::stable_sort(memory.begin(), memory.end(),
                    [](const HtmlMemory& a, const HtmlMemory& b) { return a.device < b.device; });
-  add_ends(json, spans);
+  json["length"] = spans.totals.length();
+  json["iteration_ends"] = spans.totals.iteration_ends();
+  json["overview"] = spans.totals.overview();
+  if (!window.stands_for.empty()) json["drawn"] = drawn_json(spans, window);
   add_stages(json, spans, devices.size());
   json["ops"] = JsonArray();
   for (const HtmlOp& op : spans.ops)
@@ -233,23 +225,11 @@ Json run_json(const KeptRun& run, std::vector<std::string>& parts) {
 
 }  // namespace
 
-void check_page_size(std::size_t instructions) {
-  if (instructions > kMostSpans)
-    throw Infeasible(
-        "page-size",
-        fmt::format("a page of {} instructions is too large: at most {} are drawn", instructions, kMostSpans),
-        "fewer runs, or --set run.iterations=2");
-}
-
-std::string html_page(std::span<const KeptRun> runs, const std::string& title) {
-  std::size_t lines = 0;  // A page that is too large is refused before its rows are read, which takes seconds.
-  for (const KeptRun& run : runs)
-    lines += static_cast<std::size_t>(std::count(run.spans.begin(), run.spans.end(), '\n'));
-  check_page_size(lines - std::min(lines, runs.size()));  // Without the lines that name the columns.
+std::string html_page(std::span<const KeptRun> runs, const std::string& title, std::size_t most_spans) {
   JsonArray shown;
   std::vector<std::string> parts;
   for (const KeptRun& run : runs) try {
-      shown.push_back(run_json(run, parts));
+      shown.push_back(run_json(run, most_spans / runs.size(), parts));
     } catch (const JsonError& e) {
       throw InputError(fmt::format("{}/results.json lacks what the page shows: {}", run.name, e.what()),
                        "run the scenario again");

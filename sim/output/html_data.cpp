@@ -29,16 +29,18 @@ class Rows {
   Rows(std::string_view text, std::string file) : left_(text), file_(std::move(file)) {
     next();
     names_ = cells_;
+    names_.resize(count_);
   }
 
   bool next() {
     if (left_.empty()) return false;
     line_ = next_line_;
-    cells_.clear();
+    count_ = 0;
     do cell();
     while (more_);
-    if (!names_.empty() && cells_.size() != names_.size())
-      refuse(fmt::format("{}, but {}", pluralize(std::ssize(cells_), "cell"), pluralize(std::ssize(names_), "column")));
+    if (!names_.empty() && count_ != names_.size())
+      refuse(fmt::format("{}, but {}", pluralize(static_cast<std::int64_t>(count_), "cell"),
+                         pluralize(std::ssize(names_), "column")));
     return true;
   }
 
@@ -96,8 +98,10 @@ class Rows {
 
  private:
   void cell() {
-    std::string& text = cells_.emplace_back();
+    if (count_ == cells_.size()) cells_.emplace_back();
+    std::string& text = cells_[count_++];
     if (left_.starts_with('"')) {
+      text.clear();
       for (left_.remove_prefix(1);; left_.remove_prefix(1)) {
         if (left_.empty()) refuse("a quoted cell has no end");
         if (left_.front() == '\n') ++next_line_;
@@ -120,7 +124,8 @@ class Rows {
 
   std::string_view left_;
   std::string file_;
-  std::vector<std::string> names_, cells_;
+  std::vector<std::string> names_, cells_;  ///< Cells keep their memory from line to line.
+  std::size_t count_ = 0;                   ///< Cells of this line.
   int line_ = 1, next_line_ = 1;
   bool more_ = false;
 };
@@ -139,15 +144,27 @@ int lane_kind(const std::string& kind) {
   return collective ? 3 : 0;  // All collectives share the lane of the all-reduces.
 }
 
-std::vector<Span> parse(Rows& rows, const std::map<std::string, std::int64_t>& devices, std::vector<HtmlOp>& ops) {
+/// The spans of the drawn devices. The totals of `result` count every span.
+std::vector<Span> parse(Rows& rows, const std::map<std::string, std::int64_t>& devices, const PageWindow& window,
+                        HtmlSpans& result) {
   const auto name = rows.column("instruction"), kind = rows.column("kind"), device = rows.column("device"),
              stage = rows.column("stage"), micro = rows.column("micro_batch"), iteration = rows.column("iteration"),
              version = rows.column("version"), bytes = rows.column("bytes"), start = rows.column("start_ns"),
              end = rows.column("end_ns"), critical = rows.column("critical");
   std::vector<Span> spans;
   std::unordered_map<std::string, std::int64_t> op_numbers;
+  static const std::string kAnyCollective = "all_reduce", kNoWork;
   while (rows.next()) {
     const std::string &whole = rows.text(name), &number = rows.text(micro);
+    const std::int64_t from = rows.picoseconds(start), until_time = rows.picoseconds(end),
+                       on = rows.device(device, devices);
+    const int lane = lane_kind(rows.text(kind));
+    if (until_time < from) rows.refuse(whole + " ends before it starts");
+    result.totals.add(lane == 0   ? rows.text(kind)
+                      : lane == 3 ? kAnyCollective
+                                  : kNoWork,
+                      on, rows.number<std::int64_t>(iteration), from, until_time);
+    if (!window.draws(on)) continue;
     const std::size_t until = std::min(whole.find_last_of("./"), whole.size());
     if (!std::string_view(whole).substr(0, until).ends_with(number))
       rows.refuse(fmt::format("'{}' has another micro-batch than {}", whole, number));
@@ -155,12 +172,11 @@ std::vector<Span> parse(Rows& rows, const std::map<std::string, std::int64_t>& d
               rows.number<std::int64_t>(bytes), whole.substr(until)};
     const auto [at, fresh] =
         op_numbers.try_emplace(fmt::format("{}{} {} {} {}", op.text, op.after, op.kind, op.stage, op.bytes),
-                               static_cast<std::int64_t>(ops.size()));
-    spans.push_back({rows.picoseconds(start), rows.picoseconds(end), at->second, rows.number<std::int64_t>(micro),
-                     rows.number<std::int64_t>(iteration), rows.number<std::int64_t>(version),
-                     rows.device(device, devices), lane_kind(op.kind), rows.text(critical) == "1"});
-    if (spans.back().end < spans.back().start) rows.refuse(whole + " ends before it starts");
-    if (fresh) ops.push_back(std::move(op));
+                               static_cast<std::int64_t>(result.ops.size()));
+    spans.push_back({from, until_time, at->second, rows.number<std::int64_t>(micro),
+                     rows.number<std::int64_t>(iteration), rows.number<std::int64_t>(version), on, lane,
+                     rows.text(critical) == "1"});
+    if (fresh) result.ops.push_back(std::move(op));
   }
   return spans;
 }
@@ -189,14 +205,27 @@ std::vector<std::vector<const Span*>> lanes_of(const std::vector<Span>& spans) {
   return lanes;
 }
 
+/// Drops the spans that start after the time at which the window is full, and returns that time.
+std::int64_t cut(std::vector<Span>& spans, const PageWindow& window, std::int64_t length) {
+  if (spans.size() <= window.most_spans) return length;
+  std::vector<std::int64_t> starts;
+  for (const Span& s : spans) starts.push_back(s.start);
+  const auto last = starts.begin() + static_cast<std::ptrdiff_t>(window.most_spans);
+  std::nth_element(starts.begin(), last, starts.end());
+  const std::int64_t until = *last;
+  std::erase_if(spans, [&](const Span& s) { return s.start >= until; });
+  return until;
+}
+
 }  // namespace
 
-HtmlSpans read_spans(std::string_view csv, const std::string& file,
-                     const std::map<std::string, std::int64_t>& devices) {
+HtmlSpans read_spans(std::string_view csv, const std::string& file, const std::map<std::string, std::int64_t>& devices,
+                     const PageWindow& window, std::int64_t length) {
   Rows rows(csv, file);
-  HtmlSpans result;
-  std::vector<Span> spans = parse(rows, devices, result.ops);
+  HtmlSpans result{.totals = SpanTotals(length)};
+  std::vector<Span> spans = parse(rows, devices, window, result);
   if (spans.empty()) rows.refuse("there are no instructions");
+  result.until = cut(spans, window, result.totals.length());
   std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
     return std::tie(a.device, a.lane_kind, a.start, a.end) < std::tie(b.device, b.lane_kind, b.start, b.end);
   });
@@ -219,24 +248,31 @@ HtmlSpans read_spans(std::string_view csv, const std::string& file,
 }
 
 std::vector<HtmlMemory> read_memory(std::string_view csv, const std::string& file,
-                                    const std::map<std::string, std::int64_t>& devices) {
+                                    const std::map<std::string, std::int64_t>& devices, const PageWindow& window,
+                                    std::int64_t until) {
   if (csv.empty()) return {};
   Rows rows(csv, file);
   const auto device = rows.column("device"), time = rows.column("time_ns"), resident = rows.column("resident_bytes"),
              stash = rows.column("stash_bytes"), received = rows.column("received_bytes"),
              outgoing = rows.column("outgoing_bytes");
   std::vector<HtmlMemory> curves;
-  std::int64_t before = 0;
+  std::int64_t before = 0, last = 0;  // The times of the last sample that is kept, and of the last one.
   while (rows.next()) {
     const std::int64_t d = rows.device(device, devices), now = rows.picoseconds(time);
+    if (!window.draws(d)) continue;
     if (curves.empty() || curves.back().device != d) {
-      curves.push_back({d, rows.bytes(resident), {}, {}, {}});
-      before = 0;
+      curves.push_back({.device = d, .resident = rows.bytes(resident), .gap = {}, .stash = {}, .messages = {}});
+      before = last = 0;
     }
-    if (now < before) rows.refuse("time goes back");
-    curves.back().gap.push_back(now - before);
-    curves.back().stash.push_back(rows.bytes(stash));
-    curves.back().messages.push_back(rows.bytes(received) + rows.bytes(outgoing));
+    if (now < last) rows.refuse("time goes back");
+    HtmlMemory& curve = curves.back();
+    const double stashed = rows.bytes(stash), messages = rows.bytes(received) + rows.bytes(outgoing);
+    curve.peak = std::max({curve.peak, curve.resident, curve.resident + stashed + messages});
+    last = now;
+    if (now > until) continue;
+    curve.gap.push_back(now - before);
+    curve.stash.push_back(stashed);
+    curve.messages.push_back(messages);
     before = now;
   }
   return curves;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/output/html.hpp"
+#include "sim/output/page_window.hpp"
 
 namespace stagecraft {
 
@@ -33,19 +34,25 @@ struct HtmlSpans {
   std::vector<std::int64_t> gap, length;
   std::vector<std::int64_t> op, micro, iteration, version;
   std::vector<std::int64_t> critical;  ///< Numbers of the spans on the critical path.
+  SpanTotals totals;                   ///< They count spans that are not drawn, too.
+  std::int64_t until = 0;              ///< The end of the drawn time, which is that of the run where all is drawn.
 };
 
 /// memory.csv of one device.
 struct HtmlMemory {
   std::int64_t device = 0;
-  double resident = 0;
+  double resident = 0, peak = 0;  ///< `peak` is of the whole run.
   std::vector<std::int64_t> gap;  ///< Picoseconds since the sample before.
   std::vector<double> stash, messages;
 };
 
-/// `devices` gives each name its number. InputError names the file and the line where it cannot be read.
-HtmlSpans read_spans(std::string_view csv, const std::string& file, const std::map<std::string, std::int64_t>& devices);
+/// The spans of a window. `devices` gives each name its number, and `length` is the end of the run. InputError names
+/// the file and the line where it cannot be read.
+HtmlSpans read_spans(std::string_view csv, const std::string& file, const std::map<std::string, std::int64_t>& devices,
+                     const PageWindow& = {}, std::int64_t length = 0);
+/// The memory of the devices of a window, until a time.
 std::vector<HtmlMemory> read_memory(std::string_view csv, const std::string& file,
-                                    const std::map<std::string, std::int64_t>& devices);
+                                    const std::map<std::string, std::int64_t>& devices, const PageWindow& = {},
+                                    std::int64_t until = INT64_MAX);
 
 }  // namespace stagecraft

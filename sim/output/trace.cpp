@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <limits>
 #include <map>
 
 #include <fmt/format.h>
@@ -53,6 +54,7 @@ class TraceWriter {
  public:
   TraceWriter(const Program& program, const Timeline& timeline, const Cluster& cluster, const TraceContext& context)
       : p_(program), t_(timeline), cluster_(cluster), context_(context) {
+    if (context_.range) limit_time();
     if (!context_.plan) return;
     for (const Stage& stage : context_.plan->stages) layers_.push_back(layer_range(stage.shape.layers));
   }
@@ -63,8 +65,10 @@ class TraceWriter {
       event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}})", d,
             Json(cluster_.devices[DeviceId{d}].name).dump());
     assign_tracks();
-    for (std::size_t n = 0; n < p_.size(); ++n) slice(n);
-    for (std::size_t t = 0; t < p_.transfers.size(); ++t) arrow(t);
+    for (std::size_t n = 0; n < p_.size(); ++n)
+      if (is_shown(n)) slice(n);
+    for (std::size_t t = 0; t < p_.transfers.size(); ++t)
+      if (is_shown(p_.transfers[t].send.value)) arrow(t);
     memory();
     if (!cluster_.changes.empty()) changes();
     if (context_.report) links();
@@ -73,6 +77,26 @@ class TraceWriter {
   }
 
  private:
+  bool is_in_range(const Instruction& i) const {
+    return !i.is_numbered_by_update() && i.number >= context_.range->first && i.number <= context_.range->last;
+  }
+
+  void limit_time() {
+    from_ = std::numeric_limits<double>::infinity(), until_ = 0;
+    for (const InstructionId n : p_.instructions.ids()) {
+      if (!is_in_range(p_.at(n))) continue;
+      from_ = std::min(from_, t_.start[n]);
+      until_ = std::max(until_, t_.end[n]);
+    }
+  }
+
+  bool is_shown(std::size_t n) const {
+    if (!context_.range) return true;
+    const InstructionId id{static_cast<std::uint32_t>(n)};
+    const Instruction& i = p_.at(id);
+    return is_in_range(i) || (i.is_numbered_by_update() && t_.start[id] >= from_ && t_.start[id] <= until_);
+  }
+
   template <class... Args>
   void event(fmt::format_string<Args...> format, Args&&... args) {
     text_ += first_ ? "{" : ",\n{";
@@ -118,8 +142,9 @@ class TraceWriter {
   /// Every slice goes to a track of its stream that is free at its start; a stream in strict order needs one.
   void assign_tracks() {
     std::vector<std::map<int, double>> free_at(p_.streams.size() + p_.devices);  // By track.
-    std::vector<std::uint32_t> order(p_.size());
-    for (std::size_t n = 0; n < order.size(); ++n) order[n] = static_cast<std::uint32_t>(n);
+    std::vector<std::uint32_t> order;
+    for (std::size_t n = 0; n < p_.size(); ++n)
+      if (is_shown(n)) order.push_back(static_cast<std::uint32_t>(n));
     std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
       return t_.start[InstructionId{a}] < t_.start[InstructionId{b}];
     });
@@ -178,7 +203,8 @@ class TraceWriter {
         activations = s.stash, messages = s.received + s.outgoing;
       };
       sample(0, {});
-      for (const MemorySample& s : history.curve(DeviceId{d})) sample(s.time, s);
+      for (const MemorySample& s : history.curve(DeviceId{d}))
+        if (s.time >= from_ && s.time <= until_) sample(s.time, s);
     }
   }
 
@@ -186,7 +212,7 @@ class TraceWriter {
   /// first times only.
   void changes() {
     constexpr int kMostTimes = 1000;
-    const double end = t_.last_end().value;
+    const double end = std::min(until_, t_.last_end().value);
     event(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"changes"}})", p_.devices);
     for (std::size_t c = 0; c < cluster_.changes.size(); ++c) {
       const Change& change = cluster_.changes[c];
@@ -215,8 +241,10 @@ class TraceWriter {
       const std::string name = Json("link % " + cluster_.links[report.links[l].link].name).dump();
       for (int part = 0; part < kParts; ++part) {
         if (part > 0 && use[l][part] == use[l][part - 1]) continue;
-        event(R"("ph":"C","name":{},"pid":{},"ts":{},"args":{{"use":{:.2f}}})", name, process,
-              us(begin + report.length.value * part / kParts), 100 * use[l][part]);
+        const double time = begin + report.length.value * part / kParts;
+        if (time > until_) break;
+        event(R"("ph":"C","name":{},"pid":{},"ts":{},"args":{{"use":{:.2f}}})", name, process, us(time),
+              100 * use[l][part]);
       }
     }
   }
@@ -225,7 +253,8 @@ class TraceWriter {
   const Timeline& t_;
   const Cluster& cluster_;
   TraceContext context_;
-  std::vector<std::string> layers_;  ///< [stage]: "0-5".
+  double from_ = 0, until_ = std::numeric_limits<double>::infinity();  ///< The time of the range.
+  std::vector<std::string> layers_;                                    ///< [stage]: "0-5".
   std::vector<int> track_;
   bool first_ = true;
   std::string text_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "sim/cluster/cluster.hpp"
@@ -10,10 +11,17 @@
 
 namespace stagecraft {
 
+/// Micro-batches `first` to `last`, counted from 0 over all iterations.
+struct MicroBatchRange {
+  int first = 0, last = 0;
+};
+
 /// What a trace shows beyond the program: layers of the stages, and the use of links. Either may be absent.
 struct TraceContext {
   const Plan* plan = nullptr;
   const Report* report = nullptr;
+  /// Nothing: all of the run. Else these micro-batches, and what else starts between their first start and last end.
+  std::optional<MicroBatchRange> range = {};
 };
 
 /// Chrome trace JSON for Perfetto: one track for each stream, so that slices never overlap, flow arrows from send to

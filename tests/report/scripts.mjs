@@ -8,7 +8,7 @@ function functionsOf(files, more = []) {
   const names = [...text.matchAll(/^(?:function|const) (\w+)/gm)].map(match => match[1]);
   return new Function(`${text}; return { ${[...names, ...more].join(', ')} };`)();
 }
-export const page = functionsOf(['format.js', 'scales.js', 'data.js', 'groups.js', 'gaps.js', 'layout.js', 'shares.js', 'compare.js', 'metrics.js', 'tables.js', 'draw.js', 'strips.js'], ['LEFT', 'RIGHT', 'AXIS']);
+export const page = functionsOf(['format.js', 'scales.js', 'data.js', 'groups.js', 'gaps.js', 'layout.js', 'overview.js', 'shares.js', 'compare.js', 'metrics.js', 'ranks.js', 'tables.js', 'draw.js', 'strips.js'], ['LEFT', 'RIGHT', 'AXIS']);
 export const sweepPage = functionsOf(['format.js', 'metrics.js', 'points.js', 'views.js', 'scales.js', 'csv.js', 'address.js', 'chosen.js', 'answer.js', 'grid.js', 'svg.js'], ['SvgContext']);
 
 /** A run as html_parts.cpp would write it, of columns; each part has `lanes` lanes, the memory comes with the last. */

@@ -17,7 +17,7 @@ function compareCards(runs) {
   const slowest = Math.max(...runs.map(perSample)), fastest = Math.min(...runs.map(perSample));
   return runs.map(run => {
     const time = perSample(run), against = time === fastest ? 'fastest' : `${changeText(time, fastest)} time per sample`;
-    return card(labelOf(run), secondsText(time), 'per sample', `${against}; iteration ${secondsText(run.results.period_s)}, peak memory ${sizeText(fullestDevice(run).peak_memory_bytes)}`, gaugeOf(time / slowest));
+    return card(labelOf(run), secondsText(time), intervalUnit(run.results, 'per sample'), `${against}; iteration ${secondsText(run.results.period_s)}, peak memory ${sizeText(fullestDevice(run).peak_memory_bytes)}`, gaugeOf(time / slowest));
   });
 }
 

@@ -8,13 +8,18 @@ function openRun(raw) {
     name: raw.name, results: raw.results, scenario: raw.scenario, ops: raw.ops, devices: raw.devices, lanes: [],
     start: new Float64Array(count), end: new Float64Array(count), op: new Uint32Array(count), micro: new Int32Array(count),
     iteration: new Int32Array(count), version: new Int32Array(count), critical: new Uint8Array(count),
-    iterationEnds: raw.iteration_ends, length: raw.length, parts: raw.parts, read: { lanes: 0, memory: 0 },
+    parts: raw.parts, read: { lanes: 0, memory: 0 },
     expected: { length: new Float64Array(raw.ops.length), micro: new Float64Array(raw.ops.length), iteration: new Float64Array(raw.ops.length), version: new Float64Array(raw.ops.length) },
   };
   run.changes = (raw.results.change_times ?? []).map((c, k) => ({
     devices: new Set(c.devices.map(name => raw.devices.indexOf(name))), from: c.from_s * 1e12, until: (c.until_s ?? Infinity) * 1e12,
     every: (c.every_s ?? 0) * 1e12, lasts: (c.lasts_s ?? 0) * 1e12, text: raw.results.changes[k],
   }));
+  run.wholeLength = raw.length;
+  run.length = raw.drawn?.until ?? raw.length;
+  run.iterationEnds = raw.iteration_ends.filter((_, k) => k === 0 || raw.iteration_ends[k - 1] < run.length).map(end => Math.min(end, run.length));
+  run.standsFor = raw.drawn?.stands_for;
+  run.overview = readOverview(raw.overview);
   let to = 0;
   for (const { device, kind, spans } of raw.lanes) run.lanes.push({ device, kind, from: to, to: (to += spans), there: false });
   run.lanesOf = new Map();

@@ -19,7 +19,7 @@ function isInput(run, received, span) {
 
 /** In each group of iterations a device fills up to its first op that is no forward, and drains after its last forward. */
 function phasesOf(run, work, groupOf) {
-  const turns = work.some(i => !goesForward(run.ops[run.op[i]]) && run.ops[run.op[i]].kind !== 'update'), phases = new Map();
+  const cut = run.length < run.wholeLength, turns = work.some(i => !goesForward(run.ops[run.op[i]]) && run.ops[run.op[i]].kind !== 'update'), phases = new Map();
   work.forEach((i, n) => {
     const group = groupOf(i), forward = goesForward(run.ops[run.op[i]]);
     if (!phases.has(group)) phases.set(group, { filled: Infinity, drains: -1 });
@@ -27,6 +27,7 @@ function phasesOf(run, work, groupOf) {
     if (phase.filled === Infinity && (!turns || !forward)) phase.filled = n;
     if (forward) phase.drains = n;
   });
+  if (cut && phases.size > 0) [...phases.values()].at(-1).drains = Infinity;  // Its last forward is not drawn.
   return phases;
 }
 
@@ -96,7 +97,7 @@ function gapsOf(run, device) {
     free = Math.max(free, run.end[i]);
     before = group;
   });
-  if (work.length > 0) {  // After its last op it waits for its own collectives, and for the others.
+  if (work.length > 0 && run.length >= (run.wholeLength ?? run.length)) {  // After its last op it waits for its own collectives, and for the others.
     const list = messages[2].filter(m => run.end[m] > free);
     const cuts = [free, run.length, ...list.flatMap(m => [run.start[m], run.end[m]]).filter(t => t > free && t < run.length)].sort((a, b) => a - b);
     for (let k = 1; k < cuts.length; ++k)

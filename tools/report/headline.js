@@ -13,11 +13,16 @@ function memoryCard(run) {
   const more = part === undefined ? `on ${full.name}` : `${Math.round(100 * part)} % of ${sizeText(full.memory_capacity_bytes)} on ${full.name}`;
   return card(isMeasured(run) ? 'Peak memory, planned' : 'Peak memory', sizeText(full.peak_memory_bytes), '', more, part === undefined ? undefined : gaugeOf(part));
 }
-function rateCard({ results: { rates: r, devices, length_s: length } }) {
+/** How far published runs like this one are from their predictions, of all numbers that follow from a time. */
+function intervalUnit({ interval }, unit = '') {
+  return interval ? `${unit}${unit ? ' ' : ''}${halfWidthText(interval)}` : unit;
+}
+function rateCard({ results }) {
+  const { rates: r, devices, length_s: length } = results;
   const used = devices.filter(d => d.used), busy = used.reduce((sum, d) => sum + d.utilisation, 0) / used.length;
   if (!(r?.mfu > 0)) return card('Devices compute', percentText(busy), '', `of the ${secondsText(length)} that are simulated`);
   const recomputed = r.hfu > 0 && r.hfu - r.mfu > 5e-4 ? `; ${percentText(r.hfu)} with recomputation` : '';
-  return card('Model FLOPs utilization', percentText(r.mfu), 'MFU', `${shortNumber(r.model_flops_per_device)}FLOP/s per device${recomputed}`);
+  return card('Model FLOPs utilization', percentText(r.mfu), intervalUnit(results, 'MFU'), `${shortNumber(r.model_flops_per_device)}FLOP/s per device${recomputed}`);
 }
 /** What devices wait for on the wire: collectives and messages. */
 function communicationCard({ results: r }) {
@@ -29,19 +34,20 @@ function mainShares(r) {
   const used = r.devices.filter(d => d.used && d.time);
   return Object.fromEntries(MAIN_CLASSES.map(([key]) => [key, share(used.reduce((sum, d) => sum + d.time[key + '_s'], 0), used.length * r.period_s)]));
 }
-function priceCards({ results: { economics: e } }) {
+function priceCards({ results }) {
+  const e = results.economics;
   if (!(e?.dollars_per_billion_tokens > 0)) return [];
-  return [card('Price', `$${numberText(e.dollars_per_billion_tokens)}`, 'per 10^9 tokens', e.dollars > 0 ? `$${shortNumber(e.dollars)} and ${daysText(e.duration_s)} for the training` : `for ${e.devices} devices`)];
+  return [card('Price', `$${numberText(e.dollars_per_billion_tokens)}`, intervalUnit(results, 'per 10^9 tokens'), e.dollars > 0 ? `$${shortNumber(e.dollars)} and ${daysText(e.duration_s)} for the training` : `for ${e.devices} devices`)];
 }
 
 function runCards(run) {
   const { results: r } = run, first = Math.abs(r.period_s / r.makespan_s - 1) < 5e-4;
   const tokens = r.rates?.tokens_per_s > 0 ? r.rates.tokens_per_s : 0;
-  const speed = tokens > 0 ? card('Throughput', shortNumber(tokens), 'tokens/s', `${numberText(r.throughput_samples_per_s)} samples/s, ${samplesOf(run)} in an iteration`)
-    : card('Throughput', numberText(r.throughput_samples_per_s), 'samples/s', `${samplesOf(run)} in an iteration`);
+  const speed = tokens > 0 ? card('Throughput', shortNumber(tokens), intervalUnit(r, 'tokens/s'), `${numberText(r.throughput_samples_per_s)} samples/s, ${samplesOf(run)} in an iteration`)
+    : card('Throughput', numberText(r.throughput_samples_per_s), intervalUnit(r, 'samples/s'), `${samplesOf(run)} in an iteration`);
   const filled = r.fill + r.drain > 5e-4 ? `; the first fills for ${percentText(r.fill)} and drains for ${percentText(r.drain)}` : '';
   return [
-    card('Iteration time', secondsText(r.period_s), intervalText(r.period_s, r).slice(secondsText(r.period_s).length + 1), first ? 'fill and drain included' : `the period; the first takes ${secondsText(r.makespan_s)}`),
+    card('Iteration time', secondsText(r.period_s), intervalUnit(r), first ? 'fill and drain included' : `the period; the first takes ${secondsText(r.makespan_s)}`),
     speed, rateCard(run), memoryCard(run),
     card('Bubble', percentText(r.bubble), '', `of a period, waiting for other stages${filled}`),
     communicationCard(run), ...priceCards(run),
@@ -56,12 +62,11 @@ function fillLimits(section, place, runs) {
     if (runs.length > 1) place.append(element('h3', labelOf(run)));
     if (run.results.diagnosis_note) place.append(element('p', `${run.results.diagnosis_note[0].toUpperCase()}${run.results.diagnosis_note.slice(1)}.`));
     if (!(run.results.diagnosis?.length > 0)) continue;
-    const table = element('table', undefined, { class: 'words' });
+    const table = element('table', undefined, { class: 'words' }), wide = element('div', undefined, { class: 'wide' });
+    wide.append(table);
     fillTable(table, ['costs', 'cause', 'what would help'], run.results.diagnosis.map(f => ({
       name: f.cause.replaceAll('-', ' '), kind: 'text', cells: [f.lost_s > 0 ? percentText(f.share) : '\u2013', f.sentence, suggestionList(f.suggestions, samplesOf(run))],
     })));
-    const wide = element('div', undefined, { class: 'wide' });
-    wide.append(table);
     place.append(wide);
   }
 }

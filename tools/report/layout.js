@@ -1,6 +1,7 @@
 // Where things are: rows, times, and the spans behind a pixel. Nothing here draws.
 
-const LEFT = 184, RIGHT = 12, AXIS = 24, HEADING = 26, GAP = 6;
+let LEFT = 184;  // A narrow screen has less room for names.
+const RIGHT = 12, AXIS = 24, HEADING = 26, GAP = 6;
 const HEIGHTS = { compute: 26, send: 9, receive: 9, all_reduce: 9, memory: 20 };
 
 /** The devices that have rows: [{group, device, weight}], where one device stands for `weight` of them. */
@@ -8,7 +9,9 @@ function representatives(run, r, { open, every, filter = '' }) {
   return run.groups.flatMap((group, g) => {
     const asked = group.devices.filter(d => isAsked(filter, run.devices[d], group.stages));
     const unfolded = every || open?.has(`${r}:${g}`) || asked.length === 1;
-    return unfolded ? asked.map(device => ({ group, key: `${r}:${g}`, device, weight: 1 })) : asked.slice(0, 1).map(device => ({ group, key: `${r}:${g}`, device, weight: asked.length }));
+    const weightOf = device => run.standsFor?.[device] ?? 1;
+    if (unfolded) return asked.map(device => ({ group, key: `${r}:${g}`, device, weight: weightOf(device) }));
+    return asked.slice(0, 1).map(device => ({ group, key: `${r}:${g}`, device, weight: asked.reduce((sum, d) => sum + weightOf(d), 0) }));
   });
 }
 

@@ -26,7 +26,7 @@ function fillMemoryLegend(list, runs, palette, put) {
     word(list, 'memory:');
     put('stays', palette.resident);
     put('activations', palette.stash);
-    put('messages', palette.traffic);
+    put('message buffers', palette.traffic);
     const { most, peak, capacity } = memoryScale(runs), item = element('li', undefined, { class: 'rest' });
     if (capacity > 0 && most >= capacity) item.append(element('i', undefined, { class: 'dash' }), `capacity ${sizeText(capacity)}`);
     else item.append(`scale to ${sizeText(peak)}${capacity > 0 ? `; capacity ${sizeText(capacity)}` : ''}`);

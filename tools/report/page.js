@@ -6,14 +6,19 @@ const parts = runs.flatMap(run => run.parts.map(part => [run, part]));
 let arrived = 0;
 const length = Math.max(1, ...runs.map(run => run.length));
 const canvas = $('view'), scroller = $('scroller');
-/** The first view is one iteration, which is enough to see the schedule. */
-const firstEnd = runs.some(run => run.iterationEnds.length > 1) ? Math.max(...runs.map(run => run.iterationEnds[0])) : length;
+const wholeLength = Math.max(1, ...runs.map(run => run.wholeLength));
+/** The first view is the warm-up and a few micro-batches of the steady state, or one iteration where that is not much more. */
+const firstEnd = firstViewEnd(runs);
 const state = {
   view: { from: 0, to: firstEnd }, chosen: null, found: [], next: 0, marked: null, paper: false, hidden: new Set(), open: new Set(), focused: false,
 };
 let layout, palette, waiting = 0;
 
-function sizedView() { return { ...state.view, width: state.paper ? PAPER_WIDTH : scroller.clientWidth }; }
+function sizedView() {
+  const width = state.paper ? PAPER_WIDTH : scroller.clientWidth;
+  LEFT = width < 600 ? 92 : 184;
+  return { ...state.view, width };
+}
 function heightNow() { return Math.min(layout.height, Math.max(160, Math.floor(innerHeight * 0.76))); }
 
 function arrange() {
@@ -63,6 +68,7 @@ function paint() {
   };
   if (state.paper) fillStrips($('strips'), layout, scene);
   else draw(sizedContext(canvas, view.width, height), scene);
+  if (!state.paper && runs.every(run => run.overview)) drawOverview($('overview'), runs, state.view, palette, wholeLength);
 }
 
 function show(from, to) {
@@ -92,7 +98,11 @@ function fillIterations() {
     button.addEventListener('click', act);
     $('iterations').append(button);
   };
-  for (let k = 0; count > 1 && k < Math.min(count, 5); ++k) put(k === 0 ? 'Iteration 1' : String(k + 1), `Iteration ${k + 1}`, () => showIteration(k));
+  if (!isInView(iterationTimes(0))) {
+    put('Warm-up', 'Warm-up and a few micro-batches', () => show(0, firstEnd));
+    $('iterations').lastChild.id = 'warm-up';
+  }
+  for (let k = 0; (count > 1 || firstEnd < length) && k < Math.min(count, 5); ++k) put(k === 0 ? 'Iteration 1' : String(k + 1), `Iteration ${k + 1}`, () => showIteration(k));
   put('All', 'All iterations', () => show(0, length));
   $('iterations').lastChild.id = 'all';
 }
@@ -107,7 +117,8 @@ function tellParts() {
     if (times.includes(null)) return tellParts();
     $('to-selection').disabled = !state.marked;
     $('parts').replaceChildren(...times.flatMap((time, r) => partLines(runs.length > 1 ? `${labelOf(runs[r])}, ${what}` : what[0].toUpperCase() + what.slice(1), partsOf(time))));
-    [...$('iterations').children].forEach((button, k) => button.setAttribute('aria-pressed', isInView(button.id === 'all' ? [0, length] : iterationTimes(k))));
+    const buttons = [...$('iterations').children], skipped = buttons.some(button => button.id === 'warm-up') ? 1 : 0;
+    buttons.forEach((button, k) => button.setAttribute('aria-pressed', isInView(button.id === 'all' ? [0, length] : button.id === 'warm-up' ? [0, firstEnd] : iterationTimes(k - skipped))));
   }, 60);
 }
 function mark(range) {
@@ -194,6 +205,13 @@ $('notice').textContent = batchNotice(runs);
 $('notice').hidden = $('notice').textContent === '';
 $('paired-label').hidden = runs.length < 2;
 $('paired').checked = runs.length > 1;
+$('drawn').textContent = drawnNote(runs);
+$('drawn').hidden = $('drawn').textContent === '';
+$('overview').hidden = !runs.every(run => run.overview) || (firstEnd >= length && length >= wholeLength);
+listenToOverview($('overview'), wholeLength, time => {
+  const half = (state.view.to - state.view.from) / 2;
+  show(time - half, time + half);
+});
 $('replicas-label').hidden = runs.every(run => run.groups.every(g => g.devices.length === 1));
 fillIterations();
 arrange();
@@ -204,6 +222,7 @@ document.addEventListener('DOMContentLoaded', () => {
   fillChanges($('changes-section'), $('changes'), runs);
   fillLimits($('limits-section'), $('limits'), runs);
   fillTimes($('times-section'), $('times'), runs);
+  fillRankCharts($('bars-section'), $('time-bars'), $('memory-bars'), runs);
   fillRanks($('ranks'), runs);
   fillIdle($('idle'), runs);
   fillLinks(runs, '');

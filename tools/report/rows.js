@@ -18,7 +18,8 @@ function drawRowName(context, scene, row, y, run) {
   }
   if (!row.first) return;
   const count = row.weight > 1 ? ` \u00d7${row.weight}` : '', stages = stagesText(row.group.stages), device = run.devices[row.device];
-  const [title, under] = scene.paired ? [labelOf(run), stages] : stages ? [stages, device] : [device, ''];
+  const short = LEFT < 120 ? `S${row.group.stages.slice(0, 3).join(',')}${row.group.stages.length > 3 ? '\u2026' : ''}` : stages;
+  const [title, under] = scene.paired ? [labelOf(run), stages] : stages ? [short, device] : [device, ''];
   context.font = 'bold 12px system-ui, sans-serif';
   context.fillStyle = palette.ink;
   const room = LEFT - 14 - context.measureText(count).width;

@@ -31,12 +31,12 @@ function columnHead(column) {
   return head;
 }
 
-/** rows: [{name, note, cells: [text or element], kind}]. */
-function fillTable(table, columns, rows) {
+/** rows: [{name, note, cells: [text or element], kind}], or what `rowOf` makes such a row of. */
+function fillTable(table, columns, rows, rowOf = row => row) {
   table.createTHead().insertRow().append(element('td'), ...columns.map(columnHead));
   const body = table.createTBody();
-  for (const { name, note, cells, kind } of rows) {
-    const row = body.insertRow();
+  fillAsScrolled(body, table.parentElement ?? table, rows.length, k => {
+    const { name, note, cells, kind } = rowOf(rows[k]), row = element('tr');
     row.append(element('th', name, { scope: 'row', ...(note ? { title: note } : {}) }));
     for (const cell of cells) {
       const td = row.insertCell();
@@ -44,7 +44,8 @@ function fillTable(table, columns, rows) {
       td.append(cell);
     }
     if (note) row.append(element('td', note, { class: 'note' }));
-  }
+    return row;
+  });
 }
 
 const largest = (list, of) => list.reduce((most, x) => Math.max(most, of(x)), 0);
@@ -60,7 +61,7 @@ function periodNote(runs) {
 
 /** A predicted time, with the interval of published runs like it. */
 function intervalText(seconds, { interval }) {
-  return secondsText(seconds) + (interval ? ` \u00b1 ${(100 * interval.half_width).toFixed(interval.half_width < 0.0995 ? 1 : 0)} %` : '');
+  return secondsText(seconds) + (interval ? ` ${halfWidthText(interval)}` : '');
 }
 
 /** Rows that are no metrics, after the metric with this name: name, definition, value in the results (undefined: there is none), text, and whether it is a share. */
@@ -132,17 +133,18 @@ function fillBeside(table, runs, entriesOf, nameOf, columns) {
   const lists = runs.map(run => new Map(entriesOf(run).map(entry => [nameOf(entry), entry])));
   const names = [...new Set(lists.flatMap(list => [...list.keys()]))], cellsOf = (list, name) => columns.map(([, of]) => (list.has(name) ? of(list.get(name)) : '\u2013'));
   if (names.length === 0) return table.replaceWith(element('p', 'None.'));
-  if (runs.length === 1) return fillTable(table, columns.map(([title]) => title), names.map(name => ({ name, cells: cellsOf(lists[0], name) })));
+  if (runs.length === 1) return fillTable(table, columns.map(([title]) => title), names, name => ({ name, cells: cellsOf(lists[0], name) }));
   table.createTHead().insertRow().append(element('td'), element('td'), ...columns.map(([title]) => columnHead(title)));
-  for (const name of names) {
-    const body = table.createTBody();
+  fillAsScrolled(table, table.parentElement, names.length, k => {
+    const name = names[k], body = element('tbody');
     runs.forEach((run, r) => {
       const row = body.insertRow();
       if (r === 0) row.append(element('th', name, { scope: 'rowgroup', rowspan: runs.length }));
       row.append(element('th', run.letter, { scope: 'row', title: labelOf(run), class: 'letter' }));
       for (const cell of cellsOf(lists[r], name)) row.insertCell().append(cell);
     });
-  }
+    return body;
+  });
 }
 
 /** Pipeline ranks with equal replicas in one, each with its first device; for results of earlier versions, every device. */

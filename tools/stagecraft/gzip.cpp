@@ -28,6 +28,7 @@ bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
 #ifdef STAGECRAFT_HAS_ZLIB
 
+bool has_gzip() { return true; }
 void check_gzip() {}
 
 std::string gunzip(std::string_view bytes, const std::string& file) {
@@ -88,6 +89,7 @@ std::string gunzip(std::string_view, const std::string& file) {
   refuse(file, "the file is compressed, and this build has no zlib");
 }
 
+bool has_gzip() { return false; }
 void check_gzip() { throw InputError("this build has no zlib, which .gz needs", "a name that ends in .json"); }
 
 std::string gzip(std::string_view) { throw InternalError("gzip() in a build without zlib"); }

@@ -5,6 +5,8 @@
 
 namespace stagecraft {
 
+/// Whether this build has zlib.
+bool has_gzip();
 /// InputError in a build without zlib.
 void check_gzip();
 

@@ -23,8 +23,8 @@ namespace stagecraft {
 namespace {
 
 /// What a run may write. results.json takes its place last: where it is, all of a run is.
-const std::string kFiles[] = {"results.json", "scenario.yaml", "spans.csv",   "memory.csv",
-                              "trace.json",   "timeline.svg",  "report.html", "losses.csv"};
+const std::string kFiles[] = {"results.json",  "scenario.yaml", "spans.csv",   "memory.csv", "trace.json",
+                              "trace.json.gz", "timeline.svg",  "report.html", "losses.csv"};
 
 }  // namespace
 

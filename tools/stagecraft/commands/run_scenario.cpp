@@ -17,20 +17,19 @@
 #include "sim/output/rank_table.hpp"
 #include "sim/output/text.hpp"
 #include "sim/output/timeline_picture.hpp"
-#include "sim/output/trace.hpp"
 #include "sim/plan/plan_words.hpp"
 #include "sim/published/error_classes.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/gzip.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/table_options.hpp"
+#include "tools/stagecraft/trace_output.hpp"
 
 namespace stagecraft::commands {
 namespace {
 
 constexpr int kGanttWidth = 100, kGanttDevices = 16, kGanttOps = 24;
-constexpr std::size_t kMostDrawn = 20000, kMostTraced = 1000000;
+constexpr std::size_t kMostDrawn = 20000;
 
 bool small(const CompiledExperiment& p) {
   int used = 0;
@@ -63,34 +62,8 @@ std::string headline(const Arguments& a, const CompiledExperiment& p, const Outc
                      origin_text(a, o.timeline), pluralize(std::ssize(p.program.instructions), "instruction"));
 }
 
-std::string trace_of(const CompiledExperiment& p, const Outcome& o) {
-  return chrome_trace(p.program, o.timeline, p.cluster(), {.plan = &p.plan, .report = &o.report});
-}
-
-/// Viewers open compressed traces, too, and these are about a tenth as large.
-void suggest_compression(const std::string& trace) {
-  constexpr double kLarge = 10e6;
-  if (static_cast<double>(trace.size()) > kLarge)
-    print_error(
-        "hint: the trace has {:.0f} MB; --trace NAME.json.gz writes it compressed, which ui.perfetto.dev opens\n",
-        static_cast<double>(trace.size()) / 1e6);
-}
-
-/// Writes the trace to the file of --trace, compressed where its name ends in .gz.
-void write_trace(const Arguments& a, const CompiledExperiment& p, const Outcome& o) {
-  const bool compressed = a.text("trace").ends_with(".gz");
-  if (!o.timeline.instruction_times) {
-    print_error("{} is not written: instructions were not timed (run.gpu.timing: off)\n", a.text("trace"));
-    return;
-  }
-  const std::string text = trace_of(p, o);
-  write_output_of(a, "trace", compressed ? gzip(text) : text, CommentStyle::None);
-  print_error("wrote {}\n", a.text("trace"));
-  if (!compressed) suggest_compression(text);
-}
-
-void write_results(const std::string& folder, const CompiledExperiment& p, const Outcome& o, const std::string& json,
-                   Overwrite overwrite) {
+void write_results(const Arguments& a, const CompiledExperiment& p, const Outcome& o, const std::string& json) {
+  const std::string folder = a.text("out");
   const config::Value& scenario = *p.experiment.source;
   const std::string& title = p.experiment.title;
   const config::Value* report = scenario.find("report");
@@ -104,10 +77,7 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
     files.push_back({"spans.csv", [&] { return spans_csv(p.program, o.timeline, o.report, p.cluster()); }});
     files.push_back({"memory.csv", [&] { return memory_csv(p.program, o.timeline, o.report, p.cluster()); }});
   }
-  if (wanted("trace") && size > kMostTraced)
-    print_error("trace.json is not written: no viewer opens one with {} instructions\n", size);
-  else if (wanted("trace"))
-    files.push_back({"trace.json", [&] { return trace_of(p, o); }});
+  if (wanted("trace")) files.push_back(trace_file(a, p, o));
   if (wanted("svg") && size > kMostDrawn)
     print_error("timeline.svg is not written: it would show {} instructions, and up to {} are legible\n", size,
                 kMostDrawn);
@@ -115,14 +85,12 @@ void write_results(const std::string& folder, const CompiledExperiment& p, const
     files.push_back({"timeline.svg", [&] {
                        return to_svg(timeline_picture(p.program, o.timeline, p.cluster(), title, kScreenPicture));
                      }});
-  if (wanted("html") && size > kMostTraced)
-    print_error("report.html is not written: no browser draws one with {} instructions\n", size);
-  else if (wanted("html"))
+  if (wanted("html"))
     files.push_back(
         {"report.html", [&] { return html_page(std::vector{kept_run(o.timeline.provenance.backend, p, o)}, title); }});
   if (o.timeline.learnt) files.push_back({"losses.csv", [&] { return losses_csv(*o.timeline.learnt); }});
   files.push_back({"results.json", [&] { return json + "\n"; }});
-  write_run(folder, files, overwrite);
+  write_run(folder, files, overwrite_of(a));
   std::string written = files.back().name;
   for (std::size_t i = 0; i + 1 < files.size(); ++i) written += ", " + files[i].name;
   print_error("wrote {}/{}\n", folder, written);
@@ -197,10 +165,8 @@ int execute_run_scenario(const Arguments& a) {
   check_what_if(a);
   if (a.has("html")) check_output_of(a, "html");
   check_picture_options(a, kRunPictures);
-  if (a.has("trace")) check_output_of(a, "trace");
-  if (a.text("trace").ends_with(".gz")) check_gzip();
+  check_trace_options(a);
   const CompiledExperiment compiled = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
-  if (a.has("html")) check_page_size(compiled.program.size());
   if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
   Outcome outcome = run(compiled, a.has("backend") ? a.text("backend") : default_backend(compiled.plan));
   if (outcome.timeline.elsewhere) return 0;
@@ -217,7 +183,7 @@ int execute_run_scenario(const Arguments& a) {
     print(table_in_format(rank_table(outcome.report, compiled.cluster()), format, layout));
   else
     print_run(a, compiled, outcome, layout);
-  if (a.has("out")) write_results(a.text("out"), compiled, outcome, json, overwrite_of(a));
+  if (a.has("out")) write_results(a, compiled, outcome, json);
   if (a.has("trace")) write_trace(a, compiled, outcome);
   draw_run(a, compiled, outcome);
   if (a.has("html")) write_page(a, compiled, outcome);
@@ -232,9 +198,10 @@ std::vector<Argument> run_arguments() {
                    kMostDevicesOfReference)},
       {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
       {"-o,--out", Argument::Kind::Text,
-       "Folder for results.json, spans.csv, memory.csv, trace.json and the resolved scenario"},
+       "Folder for results.json, spans.csv, memory.csv, trace.json (.gz of large runs) and the resolved scenario"},
       {"--trace", Argument::Kind::Text,
        "Write the trace for ui.perfetto.dev to this file too, compressed if its name ends in .gz"},
+      trace_range_argument(),
       {"--html", Argument::Kind::Text,
        "Write the run as an HTML page to this file; stagecraft report compares several"},
       force_argument(),
