@@ -35,11 +35,27 @@ bool updates_together(const UpdateBarriers& barriers, StageId s) {
   return barriers.delays(s) && barriers.at(s).stages.size() > 1;
 }
 
-/// Appends a group of ops that runs as one, with the recomputations before and the updates after it. Updates that wait
-/// for gradients of other stages go to `late`.
+/// Whether frameworks update a stage after all backwards of its rank: an optimizer steps once in an iteration, for all
+/// chunks, and sums of gradients of one chunk run next to backwards of others.
+bool updates_at_end(const UpdateBarriers& barriers, StageId s, bool has_chunks) {
+  return updates_together(barriers, s) || (has_chunks && barriers.delays(s));
+}
+
+/// Whether this is one iteration of a rank of several stages.
+bool has_chunks(const std::vector<Op>& row, const IdVector<StageId, int>& each) {
+  IdVector<StageId, int> backwards(each.size(), 0);
+  std::set<StageId> stages;
+  for (const Op& op : row)
+    if (ends_backward(op.kind)) ++backwards[op.stage], stages.insert(op.stage);
+  return stages.size() > 1 &&
+         std::all_of(stages.begin(), stages.end(), [&](StageId s) { return backwards[s] == each[s]; });
+}
+
+/// Appends a group of ops that runs as one, with the recomputations before and the updates after it. Updates that come
+/// at the end of the iteration go to `late`.
 void complete_group(std::span<const Op> group, const Plan& plan, const UpdateBarriers& barriers,
                     const IdVector<StageId, int>& each, int first, const std::set<std::pair<StageId, int>>& recomputed,
-                    IdVector<StageId, int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
+                    bool chunks, IdVector<StageId, int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
   for (const Op& op : group)
     if (plan.stage(op.stage).shape.recomputes_all() && passes_gradient(op.kind) &&
         !recomputed.contains({op.stage, op.micro}))
@@ -52,7 +68,7 @@ void complete_group(std::span<const Op> group, const Plan& plan, const UpdateBar
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
     const int between = each[op.stage], count = ++finished[op.stage];
-    auto& list = updates_together(barriers, op.stage) ? late : ops;
+    auto& list = updates_at_end(barriers, op.stage, chunks) ? late : ops;
     if (count % between == 0) list.push_back({OpKind::Update, false, op.stage, count / between - 1});
   }
 }
@@ -86,10 +102,11 @@ Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const IdVecto
     for (const Stretch& part : parts) {
       const auto& row = part.order->ranks[rank];
       const auto recomputed = recomputed_in(row);
+      const bool chunks = has_chunks(row, each);
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
         end = group_end(row, begin);
-        complete_group({row.data() + begin, row.data() + end}, plan, barriers, each, part.first, recomputed, finished,
-                       ops, late);
+        complete_group({row.data() + begin, row.data() + end}, plan, barriers, each, part.first, recomputed, chunks,
+                       finished, ops, late);
       }
       if (!late.empty()) append_late(late, barriers, ops);
     }
