@@ -93,16 +93,33 @@ class AcceleratorReader {
     target_.attention_penalty = real_of(map_, "attention_penalty", target_.attention_penalty);
     const Value* attention = map_.find("attention");
     if (!attention) return;
-    const auto pass = [&](const char* key) {
-      const Value& map = attention->at(key);
-      return AttentionFacts{config::as_real(map.at("share")), not_negative<Seconds>(map.at("fixed"), Dimension::Time)};
-    };
-    target_.attention_forward = pass("forward");
-    target_.attention_backward = pass("backward");
+    target_.attention = {};
+    target_.attention_forward = target_.attention_backward = {};
+    if (attention->has("forward") != attention->has("backward"))
+      problems_.add(attention->where, "attention", "a forward and a backward belong together", "give both, or none",
+                    "missing-field");
+    if (attention->has("forward") && attention->has("backward")) {
+      for (AttentionKernelFacts& facts : target_.attention) facts = attention_kernel(*attention), facts.derived = true;
+      target_.attention_forward = target_.attention.front().forward;
+      target_.attention_backward = target_.attention.front().backward;
+    }
+    for (const AttentionKernel kernel : kAttentionKernels) {
+      const Value* map = attention->find(std::string(name(kernel)));
+      if (!map) continue;
+      target_.attention[kernel] = attention_kernel(*map);
+      target_.attention[kernel].derived = !map->has("measured");
+      if (attention->has("forward")) continue;
+      target_.attention_forward = target_.attention[kernel].forward;
+      target_.attention_backward = target_.attention[kernel].backward;
+    }
   }
 
   void read_rest() {
-    if (const Value* launch = map_.find("launch")) target_.launch = not_negative<Seconds>(*launch, Dimension::Time);
+    if (const Value* host = map_.find("host")) target_.host = host->text == name(Host::Grace) ? Host::Grace : Host::X86;
+    if (const Value* launch = map_.find("launch")) {
+      target_.launch = not_negative<Seconds>(*launch, Dimension::Time);
+      target_.has_launch = true;
+    }
     if (const Value* c = map_.find("collectives"))
       target_.collectives = {
           not_negative<Seconds>(c->at("alpha"), Dimension::Time), not_negative<Seconds>(c->at("hop"), Dimension::Time),
@@ -181,6 +198,15 @@ class AcceleratorReader {
           min_value > 0 ? "it has to be more than zero, and at most 1e30 in base units" : "it is beyond any machine",
           "range");
     return Quantity{number};
+  }
+
+  AttentionKernelFacts attention_kernel(const Value& map) {
+    const auto pass = [&](const char* key) {
+      const Value& facts = map.at(key);
+      return AttentionFacts{config::as_real(facts.at("share")),
+                            not_negative<Seconds>(facts.at("fixed"), Dimension::Time)};
+    };
+    return {.forward = pass("forward"), .backward = pass("backward")};
   }
 
   void read_tile(const Value& tile) {

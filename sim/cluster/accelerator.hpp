@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/cluster/attention_kernel.hpp"
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/config/fields.hpp"
 #include "sim/core/enum_array.hpp"
@@ -32,6 +33,17 @@ struct AttentionFacts {
   Seconds fixed{};   ///< Time of one call without work.
 };
 
+/// A kernel of fused attention on a device type.
+struct AttentionKernelFacts {
+  AttentionFacts forward, backward;  ///< Their shares are zero where nothing is known of the kernel on this device.
+  bool derived = false;              ///< From another kernel or device, not from a measurement of this one here.
+};
+
+/// The processor that launches kernels.
+enum class Host : std::uint8_t { X86, Grace };
+inline constexpr std::size_t kHosts = 2;
+constexpr std::string_view name(Host host) { return host == Host::Grace ? "grace" : "x86"; }
+
 /// Products of experts, all in one kernel.
 struct GroupedFacts {
   double share = 0;      ///< Share of the peak with many rows for each expert.
@@ -47,7 +59,7 @@ struct Tile {
 /// of which no run was measured has the shares of a relative. A type without number formats has no figures of kernels.
 struct Accelerator {
   std::string name, title, source;
-  std::string like;         ///< The relative whose figures it has where its own file says nothing.
+  std::string like = {};    ///< The relative whose figures it has where its own file says nothing.
   bool calibrated = false;  ///< Whether a share was fitted to, or measured on, runs of this device type.
   RooflineFacts roofline;
   EnumArray<NumberFormat, FormatFacts, kNumberFormatCount> formats;
@@ -57,11 +69,15 @@ struct Accelerator {
   double permute_share = 0;  ///< Share of `memory_rate` that kernels reach which reorder rows.
   int multiprocessors = 0;   ///< Zero: products do not run in waves.
   std::vector<Tile> tiles;
-  AttentionFacts attention_forward, attention_backward;
+  EnumArray<AttentionKernel, AttentionKernelFacts, kAttentionKernelCount> attention;
+  AttentionFacts attention_forward,
+      attention_backward;        ///< What the kernel of the software reaches; see figures_for().
   double attention_penalty = 1;  ///< Factor on the products of attention that is not fused, where the width of a head
                                  ///< is no multiple of 8.
   GroupedFacts grouped;
-  Seconds launch{};  ///< Time of the host for one kernel in the framework of the measured runs.
+  Host host = Host::X86;
+  Seconds launch{};         ///< Time of the host for one kernel; see figures_for().
+  bool has_launch = false;  ///< Whether `launch` was given for the device, whatever its host and the framework.
   CollectiveConstants collectives;
   std::vector<CollectiveCurve> curves;  ///< Measured collectives that the cluster names; they come before constants.
   bool collectives_by_links = false;    ///< Nothing was measured: a collective takes what its phases take on the links.

@@ -65,11 +65,33 @@ const MapSpec& attention_pass_fields() {
   return spec;
 }
 
+const MapSpec& attention_kernel_fields() {
+  static const MapSpec spec{
+      .title = "One kernel of fused attention.",
+      .fields = {
+          config::map("forward", attention_pass_fields()).doc("Its forward."),
+          config::map("backward", attention_pass_fields()).doc("Its backward."),
+          config::text("measured").optional().doc("The kernels or runs on this device type that give the shares."),
+          config::text("derived").optional().doc("What the shares follow from where nothing was measured here.")}};
+  return spec;
+}
+
 const MapSpec& attention_fields() {
-  static const MapSpec spec{.title = "Fused attention.",
-                            .fields = {config::map("forward", attention_pass_fields()).doc("Its forward."),
-                                       config::map("backward", attention_pass_fields()).doc("Its backward."),
-                                       config::text("known").fallback("\"\"").doc("Where the shares come from.")}};
+  static const MapSpec spec = [] {
+    MapSpec kernels{.title = "Fused attention: shares of each kernel that runs it.",
+                    .fields = {config::map("forward", attention_pass_fields())
+                                   .optional()
+                                   .doc("The forward of every kernel that is not named here."),
+                               config::map("backward", attention_pass_fields())
+                                   .optional()
+                                   .doc("The backward of every kernel that is not named here.")}};
+    for (const AttentionKernel kernel : kAttentionKernels)
+      kernels.fields.push_back(config::map(std::string(name(kernel)), attention_kernel_fields())
+                                   .optional()
+                                   .doc(std::string(title(kernel)) + "."));
+    kernels.fields.push_back(config::text("known").fallback("\"\"").doc("Where the shares come from."));
+    return kernels;
+  }();
   return spec;
 }
 
@@ -128,7 +150,12 @@ const MapSpec& accelerator_fields() {
               .optional()
               .doc("Factor on products of attention that is not fused, where the head width is no multiple of 8."),
           config::map("grouped", grouped_fields()).optional().doc("Products of experts."),
-          config::quantity("launch", Dimension::Time).optional().doc("Time of the host for each kernel."),
+          config::choice("host", {"x86", "grace"})
+              .optional()
+              .doc("The processor that launches kernels. Default: that of `like`, or x86."),
+          config::quantity("launch", Dimension::Time)
+              .optional()
+              .doc("Time of the host for each kernel. Default: what the framework takes on such a host."),
           config::map("collectives", collective_fields()).optional().doc("Collectives inside a node."),
           config::integer("domain", 1, 1e6).optional().doc("Devices that NVLink, or its like, connects at full rate."),
           config::quantity("idle", Dimension::Power).optional().doc("Power while it waits."),

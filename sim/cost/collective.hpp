@@ -32,16 +32,22 @@ struct Collective {
   int rounds = 1;
   Seconds cost{};  ///< One round by itself, by the price list; of the longest collective, where several start together.
   Seconds hidden{};  ///< Work next to a round: what takes longer is waited for.
+  double shown = 0;  ///< Hiding::Pass: the share of a round that is waited for all the same.
 
   bool is_exchange() const { return axis == Axis::Expert; }
   /// What the op waits for in each round, if nothing else hides it.
-  Seconds exposed() const { return hiding == Hiding::Pass || hidden > cost ? Seconds{} : cost - hidden; }
+  Seconds exposed() const {
+    if (hiding == Hiding::Pass) return shown * cost;
+    return hidden > cost ? Seconds{} : cost - hidden;
+  }
+  /// The part of each round that a pass hides together with all others like it.
+  Seconds hidden_by_pass() const { return hiding == Hiding::Pass ? (1 - shown) * cost : Seconds{}; }
   /// Its share of the round. Without a cost nothing is known to hide it.
-  double exposed_share() const { return hiding == Hiding::Pass ? 0 : cost.value > 0 ? exposed() / cost : 1; }
+  double exposed_share() const { return hiding == Hiding::Pass ? shown : cost.value > 0 ? exposed() / cost : 1; }
   /// `ring` and `combines` only say which work is next to it.
   bool equals_but_rounds(const Collective& o) const {
     return axis == o.axis && of_experts == o.of_experts && kind == o.kind && part == o.part && bytes == o.bytes &&
-           parallel == o.parallel && hiding == o.hiding && cost == o.cost && hidden == o.hidden;
+           parallel == o.parallel && hiding == o.hiding && cost == o.cost && hidden == o.hidden && shown == o.shown;
   }
 };
 

@@ -38,7 +38,10 @@ class DataCollectives {
 
   Collectives of_pass(CollectiveKind kind, const DeviceParameters& p, double bytes_each) const {
     const Overlap feature = kind == CollectiveKind::AllGather ? Overlap::Weights : Overlap::Gradients;
-    return list(kind, with_states(), p, bytes_each, rules_.software.overlap[feature] ? Hiding::Pass : Hiding::Work, 0);
+    if (!rules_.software.overlap[feature]) return list(kind, with_states(), p, bytes_each, Hiding::Work, 0);
+    Collectives ahead = list(kind, with_states(), p, bytes_each, Hiding::Pass, 0);
+    for (Collective& c : ahead) c.shown = 1 - rules_.software.pass_overlap;
+    return ahead;
   }
 
  private:

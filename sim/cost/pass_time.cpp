@@ -79,9 +79,10 @@ TimeByClass pass_time(TimeByClass kernels, double launch_count, const Collective
   TimeByClass times = kernels;
   Seconds ahead;
   for (const Collective& c : collectives)
-    if (!c.parallel)
-      (c.hiding == Hiding::Pass ? ahead : of_axis(times, c.axis)) +=
-          c.rounds * (c.hiding == Hiding::Pass ? c.cost : c.exposed());
+    if (!c.parallel) {
+      of_axis(times, c.axis) += c.rounds * c.exposed();
+      ahead += c.rounds * c.hidden_by_pass();
+    }
   times.data += std::max(Seconds{}, ahead - beside - times.total());
   const Seconds launches = launch_count * device.launch;
   times.launches += software.blocking_launches ? launches : std::max(Seconds{}, launches - times.total());

@@ -2,6 +2,10 @@
 
 #include "sim/cost/software.hpp"
 
+#include <algorithm>
+
+#include <fmt/core.h>
+
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
@@ -47,12 +51,28 @@ constexpr std::string_view kOverlapFlags[] = {
 constexpr OverlapSwitches kNothingOverlaps{};
 
 constexpr std::string_view kMegatronReleases[] = {"0.20"}, kOldMegatronReleases[] = {"0.14"};
-constexpr std::string_view kNemoReleases[] = {"24.07"};
+// Containers of NVIDIA, with measured runs of each.
+constexpr std::string_view kNemoReleases[] = {"24.07", "24.09", "24.11", "24.12", "25.02", "25.04", "25.07"};
+constexpr std::string_view kBridgeReleases[] = {"25.07", "25.09",    "25.11", "26.02",    "26.02.01",
+                                                "26.04", "26.04.01", "26.06", "26.06.01", "26.08"};
 constexpr std::string_view kTorchtitanReleases[] = {"0.1", "0.2"};
+
+// The table of fits in scenarios/predictions/README.md lists these numbers with the runs that gave them.
+constexpr ShareFactor kNemoShares[] = {
+    {.device = "h100-sxm", .format = NumberFormat::Bf16, .factor = 1.095, .runs = 21},
+    {.device = "b200", .format = NumberFormat::Bf16, .factor = 1.09, .runs = 0},
+    {.device = "gb200", .format = NumberFormat::Bf16, .factor = 1.09, .runs = 6},
+    {.device = "gb200", .format = NumberFormat::Fp8, .before = "25.09", .factor = 0.857, .runs = 3}};
+constexpr Seconds kDeepSpeedLaunch{56e-6};  // Fitted to 872 runs of vTrain on 2 to 8 A100.
+// Fitted to 43 functional tests of Megatron-LM and 18 runs of Megatron-Bridge with experts on x86 hosts; Grace is
+// alike.
+constexpr Seconds kMegatronLaunch{140e-6};
 
 SoftwareStack megatron_2021(std::string_view name, std::string_view summary, std::string_view source) {
   SoftwareStack s{name, summary, source};
   s.fused_attention = false;
+  s.attention_kernel = AttentionKernel::Flash2;
+  s.launch = {kDeepSpeedLaunch, kDeepSpeedLaunch};
   s.dropout = true;
   s.weight_gradient_bytes = 2;
   s.overlap = kNothingOverlaps;
@@ -76,6 +96,8 @@ SoftwareStack megatron_deepspeed() {
 SoftwareStack megatron_core(std::string_view name, std::string_view summary, std::string_view source) {
   SoftwareStack s{name, summary, source};
   s.releases = kMegatronReleases;
+  s.share_factors = kNemoShares;
+  s.launch = {kMegatronLaunch, kMegatronLaunch};
   s.overlap_share[Overlap::Tensor] = 0.8;
   s.overlap_share[Overlap::Gradients] = s.overlap_share[Overlap::Weights] = s.overlap_share[Overlap::Experts] = 0.9;
   s.buckets = kMegatronBuckets;
@@ -96,14 +118,28 @@ SoftwareStack bloom() {
   return s;
 }
 
-SoftwareStack nemo_2024() {
-  SoftwareStack s = megatron_core("nemo-2024", "NeMo 24.07: tensor collectives overlap, the loss has several kernels",
-                                  "NVIDIA/NeMo 24.07, performance guide and default configurations");
+SoftwareStack nemo() {
+  SoftwareStack s = megatron_core("nemo",
+                                  "NeMo: tensor collectives overlap, gradients are summed in 16 bits, the loss has "
+                                  "several kernels",
+                                  "NVIDIA/NeMo 24.07 to 25.07, performance guide and default configurations");
   s.releases = kNemoReleases;
   s.overlap[Overlap::Tensor] = true;
+  set_gradient_bytes(s, 2);
   s.pair_overlap = 0;
   s.loss_forward_traffic = 24;
   s.loss_backward_traffic = 10;
+  return s;
+}
+
+SoftwareStack megatron_bridge() {
+  SoftwareStack s = megatron_core(
+      "megatron-bridge",
+      "Megatron-Bridge: megatron-core, collectives of the tensor group overlap, gradients are summed in 16 bits",
+      "NVIDIA-NeMo/Megatron-Bridge, recipes; the shares that are hidden, 0.8 and 0.9, are assumed");
+  s.releases = kBridgeReleases;
+  s.overlap[Overlap::Tensor] = true;
+  set_gradient_bytes(s, 2);
   return s;
 }
 
@@ -111,6 +147,7 @@ SoftwareStack megatron_no_overlap() {
   SoftwareStack s = megatron_core("megatron-no-overlap", "Megatron-LM 0.14 without overlap of collectives",
                                   "NVIDIA/Megatron-LM 0.14 with the options of SimuMax's runs (docs/b200)");
   s.releases = kOldMegatronReleases;
+  s.share_factors = {};
   s.overlap = kNothingOverlaps;
   s.overlap[Overlap::Messages] = true;
   s.hides_regather = false;
@@ -123,6 +160,7 @@ SoftwareStack torchtitan() {
   SoftwareStack s{"torchtitan", "torchtitan with FSDP2, flash attention 2 and logits in fp32",
                   "pytorch/torchtitan (2024-12 to 2025-06), its defaults; async TP hides 45 %"};
   s.releases = kTorchtitanReleases;
+  s.attention_kernel = AttentionKernel::Flash2;
   s.overlap_share[Overlap::Tensor] = 0.45;
   s.buckets = kTorchBuckets;
   s.overlap[Overlap::Messages] = false;
@@ -130,6 +168,18 @@ SoftwareStack torchtitan() {
   s.exchange_multiprocessors = 20;
   s.loss_forward_traffic = 24;
   s.loss_backward_traffic = 10;
+  return s;
+}
+
+/// Shapes and options of MPT: attention by the Triton kernel of FlashAttention 1, FSDP of PyTorch 2.0 and 2.1.
+SoftwareStack llm_foundry() {
+  SoftwareStack s = torchtitan();
+  s.name = "llm-foundry";
+  s.summary = "llm-foundry with FSDP1 and FlashAttention 1 in Triton";
+  s.source = "mosaicml/llm-foundry (8c8dd48f7), scripts/train/benchmarking: attn_impl: triton";
+  s.releases = {};
+  s.attention_kernel = AttentionKernel::Flash1Triton;
+  s.pass_overlap = 0;
   return s;
 }
 
@@ -182,6 +232,33 @@ void set_overlap(SoftwareStack& s, Overlap feature, bool on) {
   s.overlap[feature] = on;
 }
 
+bool is_before(std::string_view a, std::string_view b) {
+  const std::vector<std::string> x = split(std::string(a), '.'), y = split(std::string(b), '.');
+  return std::lexicographical_compare(
+      x.begin(), x.end(), y.begin(), y.end(),
+      [](const std::string& one, const std::string& other) { return std::stoi(one) < std::stoi(other); });
+}
+
+SoftwareStack at_release(SoftwareStack s, std::string_view release) {
+  const auto at = std::find(s.releases.begin(), s.releases.end(), release);
+  if (at == s.releases.end()) {
+    const std::vector<std::string> releases(s.releases.begin(), s.releases.end());
+    throw InputError(fmt::format("there are no facts of release {} of '{}'", release, s.name),
+                     releases.empty() ? "leave it out" : "leave it out, or write " + join(releases, " or "));
+  }
+  s.release = *at;
+  return s;
+}
+
+std::string_view attention_word(const SoftwareStack& s) {
+  return s.fused_attention ? name(s.attention_kernel) : kEagerAttention;
+}
+
+void set_attention(SoftwareStack& s, std::string_view word) {
+  s.fused_attention = word != kEagerAttention;
+  if (const auto kernel = parse_attention_kernel(word)) s.attention_kernel = *kernel;
+}
+
 void set_gradient_bytes(SoftwareStack& s, double bytes) { s.gradient_bytes = s.weight_gradient_bytes = bytes; }
 
 std::span<const SoftwareStack> software_stacks() {
@@ -189,7 +266,7 @@ std::span<const SoftwareStack> software_stacks() {
     const SoftwareStack core = megatron_core(
         "megatron-core", "Megatron-Core as most scripts run it: sums of gradients and gathers of weights overlap",
         "NVIDIA/Megatron-LM 0.20, example scripts; the shares that are hidden, 0.8 and 0.9, are assumed");
-    const SoftwareStack titan = torchtitan();
+    const SoftwareStack titan = torchtitan(), bridge = megatron_bridge();
     const char* const korthikanti = "Korthikanti et al., Reducing Activation Recomputation, MLSys 2023";
     return std::vector<SoftwareStack>{
         plain(),
@@ -201,25 +278,24 @@ std::span<const SoftwareStack> software_stacks() {
         megatron_deepspeed(),
         bloom(),
         core,
-        with_overlap(core, "megatron-bridge",
-                     "NeMo and Megatron-Bridge: megatron-core, and collectives of the tensor group overlap",
-                     "NVIDIA-NeMo/Megatron-Bridge, recipes; the shares that are hidden, 0.8 and 0.9, are assumed",
-                     {Overlap::Tensor}),
-        with_overlap(core, "megatron-bridge-overlap",
+        bridge,
+        with_overlap(bridge, "megatron-bridge-overlap",
                      "Megatron-Bridge from 26.06: as megatron-bridge, exchanges of experts next to products",
                      "NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs: moe_a2a_overlap; the "
                      "share that is hidden, 0.9, is assumed",
-                     {Overlap::Tensor, Overlap::Experts}),
-        nemo_2024(),
+                     {Overlap::Experts}),
+        nemo(),
+        with_overlap(nemo(), "nemo-2024", "NeMo of 2024 and 2025", "NVIDIA/NeMo 24.07 to 25.07", {}),
         megatron_no_overlap(),
         titan,
+        llm_foundry(),
         with_overlap(titan, "torchtitan-async-tp", "torchtitan with asynchronous tensor parallelism",
                      "pytorch/torchtitan, benchmarks of Llama 3.1 70B on H100: async TP hides 41 to 47 % of what TP "
                      "shows",
                      {Overlap::Tensor}),
         deepseek_v3(),
-        with_overlap(core, "megatron-fsdp", "Megatron-FSDP: as megatron-bridge, with divided weights",
-                     "NVIDIA-NeMo/Megatron-Bridge, recipes with FSDP", {Overlap::Tensor}),
+        with_overlap(bridge, "megatron-fsdp", "Megatron-FSDP: as megatron-bridge, with divided weights",
+                     "NVIDIA-NeMo/Megatron-Bridge, recipes with FSDP", {}),
     };
   }();
   return stacks;

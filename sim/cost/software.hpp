@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cluster/accelerator.hpp"
 #include "sim/core/enum_array.hpp"
 #include "sim/core/quantity.hpp"
 
@@ -35,20 +36,39 @@ std::string_view effect_of(Overlap);
 /// The options of frameworks that turn it on.
 std::string_view flags_of(Overlap);
 
-/// What a training framework does, as far as times depend on it. Facts of code and of its default options, never a fit
-/// to a run. What a user chooses for a run (degrees, sharding, recomputation) is not here.
+/// What the products of a framework reach of the share that a device type has, from one release to another. It is a
+/// fact of the libraries of these releases, such as cuBLAS and Transformer Engine.
+struct ShareFactor {
+  std::string_view device;  ///< The device type; it counts for relatives, too, which have none of their own.
+  NumberFormat format = NumberFormat::Bf16;
+  std::string_view from = {}, before = {};  ///< Releases; empty: all.
+  double factor = 1;
+  int runs = 0;  ///< Number of runs that it was fitted to; 0: none.
+};
+
+/// What a training framework does, as far as times depend on it: facts of code and of its default options, and
+/// the few numbers that the table of fits lists in scenarios/predictions/README.md. What a user chooses for a run
+/// (degrees, sharding, recomputation) is not here.
 struct SoftwareStack {
   std::string_view name, summary, source;
   std::string_view base = {};                       ///< The stack that this one is, with other switches; empty: none.
   std::span<const std::string_view> releases = {};  ///< Releases that its facts are of, newest last; empty: unknown.
-  bool prices = true;                ///< False for `none` alone, which says nothing of kernels and collectives: layers
-                                     ///< cost what their amounts say, no group divides them, and sums of gradients
-                                     ///< before an update are messages.
-  bool fused_attention = true;       ///< Attention is one kernel that keeps no scores.
-  bool dropout = false;              ///< Sums and softmax apply dropout and move its mask.
-  double norm_traffic = 1;           ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
-  bool balanced_context = true;      ///< Each context rank has an early and a late part of the sequence, so that causal
-                                     ///< attention takes equally long on all of them.
+  std::string_view release = {};                    ///< The one that runs; empty: the newest, or unknown.
+  std::span<const ShareFactor> share_factors = {};
+  AttentionKernel attention_kernel = AttentionKernel::CuDnn;  ///< What runs attention that is fused.
+  /// Time of a host for each kernel; 10 us without much of a framework around it, which is assumed.
+  EnumArray<Host, Seconds, kHosts> launch{Seconds{10e-6}, Seconds{10e-6}};
+  bool graphs = false;           ///< CUDA graphs launch whole passes, so that no kernel waits for the host.
+  double pass_overlap = 1;       ///< Share of gathers of divided weights and sums of their gradients in each pass that
+                                 ///< runs next to the pass, where that overlap is on.
+  bool prices = true;            ///< False for `none` alone, which says nothing of kernels and collectives: layers
+                                 ///< cost what their amounts say, no group divides them, and sums of gradients
+                                 ///< before an update are messages.
+  bool fused_attention = true;   ///< Attention is one kernel that keeps no scores.
+  bool dropout = false;          ///< Sums and softmax apply dropout and move its mask.
+  double norm_traffic = 1;       ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
+  bool balanced_context = true;  ///< Each context rank has an early and a late part of the sequence, so that causal
+                                 ///< attention takes equally long on all of them.
   double weight_gradient_bytes = 4;  ///< Bytes of each number that a weight-gradient product writes.
   OverlapSwitches overlap{false, true, true, true, false, false};  ///< What is on.
   /// Share that each hides where it is on: of the collectives of the tensor group, of the sum of gradients and of the
@@ -83,6 +103,13 @@ const SoftwareStack& no_software_stack();
 /// The stack of this name; InputError with a suggestion when there is none.
 const SoftwareStack& software_stack(std::string_view name);
 std::vector<std::string> software_stack_names();
+/// The stack in this release of it. InputError where it is not known.
+SoftwareStack at_release(SoftwareStack, std::string_view release);
+/// Whether release `a`, such as 25.02, is before release `b`.
+bool is_before(std::string_view a, std::string_view b);
+/// "eager", or the name of the kernel that runs fused attention.
+std::string_view attention_word(const SoftwareStack&);
+void set_attention(SoftwareStack&, std::string_view word);
 /// Turns a feature on or off.
 void set_overlap(SoftwareStack&, Overlap feature, bool on);
 /// Replicas keep and sum gradients in this format, and products write it.

@@ -214,11 +214,29 @@ const MapSpec overlap_fields = make_overlap_fields();
 
 const MapSpec software_fields{
     .title = "The training framework.",
-    .fields = {text("release").optional().doc("Release of the framework, where facts of releases are known."),
-               map("overlap", overlap_fields).optional().doc("What runs next to computation, each true or false."),
-               choice("gradient_bytes", std::vector<std::string>{"2", "4"})
-                   .optional()
-                   .doc("Bytes of each gradient that replicas keep and sum. Default: as the stack has it.")},
+    .fields =
+        {text("release").optional().doc("Release of the framework, where facts of releases are known."),
+         choice("attention", attention_words)
+             .optional()
+             .doc("How attention runs: eager in several kernels, or the kernel of fused attention. Default: as the "
+                  "stack has it."),
+         quantity("launch", Dimension::Time)
+             .optional()
+             .doc("Time of the host for each kernel. Default: what the stack takes on the host of the devices."),
+         boolean("graphs").optional().doc(
+             "CUDA graphs launch whole passes, so that no kernel waits for the host. Default: false."),
+         real("fsdp_overlap", 0, 1)
+             .optional()
+             .doc("Share of the gathers of divided weights, and of the sums of their gradients, that runs next to "
+                  "the pass which needs them. Default: as the stack has it."),
+         real("norm_traffic", 1, 100)
+             .optional()
+             .doc("Bytes of norms and rotations, as a multiple of what one fused kernel moves. Default: as the "
+                  "stack has it."),
+         map("overlap", overlap_fields).optional().doc("What runs next to computation, each true or false."),
+         choice("gradient_bytes", std::vector<std::string>{"2", "4"})
+             .optional()
+             .doc("Bytes of each gradient that replicas keep and sum. Default: as the stack has it.")},
 };
 
 std::vector<Variant> software_words() {

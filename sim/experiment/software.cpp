@@ -10,6 +10,7 @@
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/link_collectives.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/device_figures.hpp"
 #include "sim/experiment/curves.hpp"
 
 namespace stagecraft {
@@ -25,7 +26,7 @@ Accelerator with_changes(const DeviceType& type, Accelerator a) {
   const DeviceType preset = device_type_of(a);
   for (FormatFacts& f : a.formats) f.peak = f.peak * (type.peak / preset.peak);
   a.memory_rate = a.memory_rate * (type.memory_bandwidth / preset.memory_bandwidth);
-  if (type.launch != preset.launch) a.launch = type.launch;
+  if (type.launch != preset.launch) a.launch = type.launch, a.has_launch = true;
   if (type.efficiency == preset.efficiency) return a;
   for (FormatFacts& f : a.formats) f.share = type.efficiency, f.half_depth = 0, f.calibrated = false;
   a.multiprocessors = 0;
@@ -100,6 +101,18 @@ void check_release(const Value& software, const SoftwareStack& stack, Problems& 
                releases.empty() ? "leave it out" : "leave it out, or write " + join(releases, " or "), "release");
 }
 
+/// Facts of the stack that a scenario replaces, next to the switches of overlap.
+constexpr const char* kReplacedFacts[] = {"release", "attention", "launch", "graphs", "fsdp_overlap", "norm_traffic"};
+
+void replace_facts(const Value& software, SoftwareStack& stack) {
+  if (const Value* release = software.find("release")) stack = at_release(std::move(stack), release->text);
+  if (const Value* word = software.find("attention")) set_attention(stack, word->text);
+  if (const Value* launch = software.find("launch")) stack.launch.fill(config::as_seconds(*launch));
+  if (const Value* graphs = software.find("graphs")) stack.graphs = config::as_bool(*graphs);
+  if (const Value* share = software.find("fsdp_overlap")) stack.pass_overlap = config::as_real(*share);
+  if (const Value* traffic = software.find("norm_traffic")) stack.norm_traffic = config::as_real(*traffic);
+}
+
 }  // namespace
 
 SoftwareStack software_of(const Value& tree) {
@@ -107,6 +120,7 @@ SoftwareStack software_of(const Value& tree) {
   if (!software || (software->is_scalar() && software->text == "none")) return no_software_stack();
   if (software->is_scalar()) return software_stack(software->text);
   SoftwareStack stack = software_stack(software->at("base").text);
+  replace_facts(*software, stack);
   const Value* overlap = software->find("overlap");
   for (const Overlap f : overlap_features())
     if (const Value* on = overlap ? overlap->find(name_of(f)) : nullptr) set_overlap(stack, f, config::as_bool(*on));
@@ -138,7 +152,8 @@ void settle_software(Value& tree, Problems& problems) {
       bytes ? *bytes : Value::scalar(fmt::format("{:g}", stack.gradient_bytes), base.where, "default");
   if (!stack.base.empty()) base.origin = std::string(kStandsFor) + base.text, base.text = stack.base;
   settled.members = {{"base", base.where, base}};
-  if (const Value* release = software.find("release")) settled.members.push_back({"release", release->where, *release});
+  for (const char* fact : kReplacedFacts)
+    if (const Value* value = software.find(fact)) settled.members.push_back({fact, value->where, *value});
   settled.members.push_back({"overlap", overlap.where, std::move(overlap)});
   settled.members.push_back({"gradient_bytes", gradient_bytes.where, gradient_bytes});
   software = std::move(settled);
@@ -155,7 +170,9 @@ std::vector<std::string> software_notes(const Value& tree) {
     for (const Overlap f : overlap_features())
       if (named.overlap[f] && !software_stack(named.base).overlap[f])
         on += fmt::format("{}{}: true", on.empty() ? "" : ", ", name_of(f));
-    notes.push_back(fmt::format("software: {} is {{base: {}, overlap: {{{}}}}}", named.name, named.base, on));
+    notes.push_back(on.empty()
+                        ? fmt::format("software: {} is {}", named.name, named.base)
+                        : fmt::format("software: {} is {{base: {}, overlap: {{{}}}}}", named.name, named.base, on));
   }
   if (now.overlap[Overlap::WeightGradients])
     notes.emplace_back("software.overlap.weight_gradients changes neither time nor memory here");
@@ -177,8 +194,9 @@ std::shared_ptr<const CostRules> read_cost_rules(const Value& tree, const std::s
   const NumberFormat asked = precision ? *parse_number_format(precision->text) : NumberFormat::Bf16;
   for (const DeviceType& type : cluster->types) {
     std::optional<Accelerator> preset = find_device_preset(type.preset);
-    rules->accelerators.push_back(preset && preset->has_kernels() ? with_changes(type, std::move(*preset))
-                                                                  : accelerator_from_rates(type, asked, *cluster));
+    rules->accelerators.push_back(preset && preset->has_kernels()
+                                      ? with_changes(type, figures_for(std::move(*preset), rules->software))
+                                      : accelerator_from_rates(type, asked, *cluster));
     rules->accelerators.back().curves = curves_of(tree.at("cluster"), type);
   }
   rules->format = format_of(tree.at("run"), rules->accelerators);

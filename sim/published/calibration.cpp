@@ -67,6 +67,23 @@ void set_member(Value& map, const char* key, std::string text) {
     map.members.push_back({key, {}, std::move(value)});
 }
 
+/// Multiplies the share of each pass in a map of kernels of attention.
+void scale_passes(Value& kernel, double factor) {
+  for (const char* pass : {"forward", "backward"})
+    if (Value* facts = kernel.find(pass))
+      set_member(*facts, "share",
+                 fmt::format("{:.4g}", std::min(1.0, factor * config::as_real(*facts->find("share")))));
+}
+
+/// All kernels of attention by one factor: the runs say how fast theirs is, and it is the only one that they know.
+void set_attention_shares(Value& map, double factor) {
+  Value* attention = map.find("attention");
+  if (!attention) return;
+  scale_passes(*attention, factor);
+  for (const AttentionKernel kernel : kAttentionKernels)
+    if (Value* facts = attention->find(std::string(name(kernel)))) scale_passes(*facts, factor);
+}
+
 }  // namespace
 
 PredictionSet read_runs_csv(const std::string& file, const std::string& device) {
@@ -120,6 +137,7 @@ std::string calibrated_device_file(const Accelerator& device, const std::vector<
   for (const Fit& fit : fits) {
     const Accelerator fitted = fit.applied(device);
     for (const Fit::Number& n : fit.numbers) {
+      if (n.kind == FreeNumber::Attention) set_attention_shares(map, n.factor);
       if (n.kind == FreeNumber::Launch) set_member(map, "launch", fmt::format("{:.4g} us", fitted.launch.value * 1e6));
       for (const NumberFormat fitted_format : n.formats) {
         Value& format = *map.find("formats")->find(name(fitted_format));

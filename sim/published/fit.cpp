@@ -29,11 +29,19 @@ constexpr double kPrecision = 1e-4;   // The fit of a number ends with steps so 
 /// Simulated values on each side of the center.
 int steps_in(double range) { return std::min(kMostSteps, static_cast<int>(std::ceil(std::log(range) / kFinestStep))); }
 
+void scale_attention(Accelerator& device, double factor) {
+  for (AttentionKernelFacts& facts : device.attention)
+    for (AttentionFacts* pass : {&facts.forward, &facts.backward}) pass->share = std::min(1.0, factor * pass->share);
+  for (AttentionFacts* pass : {&device.attention_forward, &device.attention_backward})
+    pass->share = std::min(1.0, factor * pass->share);
+}
+
 Accelerator with_numbers(const Numbers& numbers, const Logs& logs, Accelerator device) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const double factor = std::exp(logs[i]);
     for (const NumberFormat format : numbers[i].formats) device.formats[format].share *= factor;
     if (numbers[i].kind == FreeNumber::Launch) device.launch = factor * device.launch;
+    if (numbers[i].kind == FreeNumber::Attention) scale_attention(device, factor);
   }
   return device;
 }
@@ -43,6 +51,13 @@ double card_factor(const Numbers& numbers, const Logs& logs) {
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i].kind == FreeNumber::Card) factor *= std::exp(logs[i]);
   return factor;
+}
+
+/// The overlap of passes with these numbers; nothing where it is as the stack has it.
+std::optional<double> pass_overlap(const Numbers& numbers, const Logs& logs, double shown) {
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (numbers[i].kind == FreeNumber::FsdpOverlap && logs[i] != 0) return 1 - std::min(1.0, shown * std::exp(logs[i]));
+  return {};
 }
 
 /// The largest logarithm with which no share is above 1.
@@ -57,8 +72,8 @@ double largest_log(const Fit::Number& number, const Accelerator& device) {
 class ErrorsAroundCenter {
  public:
   ErrorsAroundCenter(const MeasuredRuns& runs, const Accelerator& device, const Numbers& numbers, Logs center,
-                     double range)
-      : center_(std::move(center)) {
+                     double range, double shown)
+      : center_(std::move(center)), shown_(shown) {
     const int steps = steps_in(range);
     std::vector<Logs> points{center_};
     for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -80,6 +95,9 @@ class ErrorsAroundCenter {
 
   /// |simulated / measured - 1| of a run.
   double error(std::size_t run, const Logs& at) const { return std::abs(std::exp(log_ratio(run, at)) - 1); }
+  /// Logarithms of simulated over measured times.
+  double residual(std::size_t run, const Logs& at) const { return log_ratio(run, at); }
+  const TimeByClass& spent(std::size_t run) const { return spent_[row_[run]]; }
   /// By how much a number alone changes the time of a run: the factor, less 1.
   double effect(std::size_t run, std::size_t number, double log) const {
     return std::abs(std::exp(change(run, number, log)) - 1);
@@ -114,6 +132,7 @@ class ErrorsAroundCenter {
     MeasuredRuns different;
     row_ = equal_rows(runs, different);
     times_.assign(different.size(), Logs(points.size()));
+    spent_.resize(different.size());
     Activity activity("simulating measured runs");
     activity.count(0, "simulations", std::ssize(different) * std::ssize(points));
     run_tasks(static_cast<int>(different.size()), usable_cores().count(), [&](int row) {
@@ -121,17 +140,21 @@ class ErrorsAroundCenter {
       for (std::size_t point = 0; point < points.size(); ++point) {
         std::string why;
         const auto simulated =
-            run.simulate(with_numbers(numbers, points[point], device), card_factor(numbers, points[point]), why);
+            run.simulate(with_numbers(numbers, points[point], device), card_factor(numbers, points[point]),
+                         pass_overlap(numbers, points[point], shown_), why);
         if (!simulated)
           throw InputError(fmt::format("the run '{}' cannot be simulated: {}", different[row]->name, why),
                            "correct its row, or remove it");
         times_[row][point] = std::log(simulated->time.value);
+        if (point == 0) spent_[row] = simulated->spent;
         activity.count_one();
       }
     });
   }
 
   Logs center_;
+  double shown_;
+  std::vector<TimeByClass> spent_;        ///< What each different run spends, at the center.
   std::vector<std::vector<Point>> axes_;  ///< Simulated values of each number, ascending.
   std::vector<Logs> times_;               ///< Logarithms of the times of each different run; the first at the center.
   std::vector<std::size_t> row_;          ///< The different run that a run is equal to.
@@ -190,11 +213,56 @@ void leave_out(Fit& fit, const ErrorsAroundCenter& errors, const Logs& fitted) {
 std::string words_of(const Fit::Number& n) {
   if (n.kind == FreeNumber::Launch) return "the time of a launch";
   if (n.kind == FreeNumber::Card) return "the rate of the cards";
+  if (n.kind == FreeNumber::Attention) return "attention";
+  if (n.kind == FreeNumber::FsdpOverlap) return "the overlap of exchanges with passes";
   return fmt::format("the share in {}", name(n.formats.front()));
+}
+
+constexpr std::size_t kFewestCorrelated = 8;
+constexpr double kStrongCorrelation = 0.6;
+
+double correlation(const std::vector<double>& x, const std::vector<double>& y) {
+  const double n = static_cast<double>(x.size());
+  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n,
+               mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
+  double xy = 0, xx = 0, yy = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    xy += (x[i] - mean_x) * (y[i] - mean_y);
+    xx += (x[i] - mean_x) * (x[i] - mean_x);
+    yy += (y[i] - mean_y) * (y[i] - mean_y);
+  }
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+/// The terms that a fit could change, with whose part of the time the errors change.
+std::vector<CorrelatedTerm> correlated_terms(const ErrorsAroundCenter& errors, const Logs& at, std::size_t runs) {
+  if (runs < kFewestCorrelated) return {};
+  constexpr std::pair<Seconds TimeByClass::*, FreeNumber> kTerms[] = {{&TimeByClass::attention, FreeNumber::Attention},
+                                                                      {&TimeByClass::launches, FreeNumber::Launch},
+                                                                      {&TimeByClass::data, FreeNumber::FsdpOverlap}};
+  constexpr const char* kNames[] = {"attention", "launches", "gathers and sums of divided weights"};
+  std::vector<double> residuals;
+  for (std::size_t run = 0; run < runs; ++run) residuals.push_back(errors.residual(run, at));
+  std::vector<CorrelatedTerm> terms;
+  for (std::size_t t = 0; t < std::size(kTerms); ++t) {
+    std::vector<double> parts;
+    for (std::size_t run = 0; run < runs; ++run)
+      parts.push_back(errors.spent(run).*(kTerms[t].first) / errors.spent(run).total());
+    const double r = correlation(residuals, parts);
+    if (std::abs(r) >= kStrongCorrelation) terms.push_back({kNames[t], kTerms[t].second, r});
+  }
+  return terms;
 }
 
 constexpr double kProbe = 1.25;           // Change of a number that has to show in some run,
 constexpr double kSmallestEffect = 0.01;  // by this share of its time.
+
+constexpr double kSmallestShown = 0.125;  // A factor needs something to multiply; the first step reaches all of it.
+
+/// What passes show of exchanges of divided weights in the stack of the runs.
+double shown_by_passes(const MeasuredRuns& runs) {
+  return runs.empty() ? kSmallestShown : std::max(kSmallestShown, 1 - software_of(*runs.front()).pass_overlap);
+}
 
 void check_that_runs_say_something(const ErrorsAroundCenter& errors, const Numbers& numbers, std::size_t runs) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
@@ -214,6 +282,14 @@ Accelerator Fit::applied(Accelerator device) const {
   Logs logs;
   for (const Number& n : numbers) logs.push_back(std::log(n.factor));
   return with_numbers(numbers, logs, std::move(device));
+}
+
+bool Fit::is_doubtful() const {
+  const auto is_free = [&](FreeNumber kind) {
+    return std::any_of(numbers.begin(), numbers.end(), [&](const Number& n) { return n.kind == kind; });
+  };
+  return error_left_out >= error_before ||
+         std::any_of(correlated.begin(), correlated.end(), [&](const CorrelatedTerm& t) { return !is_free(t.kind); });
 }
 
 std::vector<Fold> folds_of(std::size_t runs) {
@@ -243,17 +319,20 @@ std::size_t simulations_of_each(std::size_t numbers, double range) {
 Fit fit_numbers(const MeasuredRuns& runs, const Accelerator& device, std::vector<Fit::Number> numbers,
                 std::span<const double> ranges) {
   Fit fit{.numbers = std::move(numbers), .runs = static_cast<int>(runs.size())};
+  fit.shown = shown_by_passes(runs);
   const std::vector<std::size_t> indices = all_of(runs.size());
   Logs at(fit.numbers.size(), 0);
   for (std::size_t step = 0; step < ranges.size(); ++step) {
-    const ErrorsAroundCenter errors(runs, device, fit.numbers, at, ranges[step]);
+    const ErrorsAroundCenter errors(runs, device, fit.numbers, at, ranges[step], fit.shown);
     if (step == 0) {
       check_that_runs_say_something(errors, fit.numbers, runs.size());
       fit.error_before = mean_error(errors, indices, at);
     }
     at = best_of(errors, indices, at);
     fit.error_after = mean_error(errors, indices, at);
-    if (step + 1 == ranges.size()) leave_out(fit, errors, at);
+    if (step + 1 < ranges.size()) continue;
+    leave_out(fit, errors, at);
+    fit.correlated = correlated_terms(errors, at, runs.size());
   }
   for (std::size_t i = 0; i < at.size(); ++i) fit.numbers[i].factor = std::exp(at[i]);
   return fit;

@@ -10,8 +10,16 @@ namespace stagecraft {
 
 using MeasuredRuns = std::vector<const MeasuredRun*>;
 
-/// A number that a fit may change: a share of the peak, the time of a launch, or the rate of the network cards.
-enum class FreeNumber : std::uint8_t { Share, Launch, Card };
+/// A number that a fit may change: a share of the peak, the time of a launch, the rate of the network cards, the shares
+/// of fused attention, or what passes show of the exchanges of divided weights.
+enum class FreeNumber : std::uint8_t { Share, Launch, Card, Attention, FsdpOverlap };
+
+/// A class of time with whose part of each run the errors of a fit grow or shrink.
+struct CorrelatedTerm {
+  std::string name;
+  FreeNumber kind = FreeNumber::Share;  ///< The number that would change it.
+  double correlation = 0;
+};
 
 /// Numbers of a device type that are fitted together to measured runs, which are simulated.
 struct Fit {
@@ -25,6 +33,12 @@ struct Fit {
   int runs = 0;
   double error_before = 0, error_after = 0;  ///< Mean absolute errors of the runs.
   double error_left_out = 0;                 ///< Mean error of runs that a fit to the others predicts (folds_of()).
+  double shown = 0;  ///< FsdpOverlap: the share of exchanges that passes show, as given, of which a factor is of.
+  std::vector<CorrelatedTerm> correlated = {};  ///< What the errors that are left depend on.
+
+  /// Whether the fit should stay unused: it does not make runs better that it did not see, or its errors depend on a
+  /// term that it leaves as it is, so that runs with more of that term would become worse.
+  bool is_doubtful() const;
 
   /// The device type with the fitted shares and the fitted launch.
   Accelerator applied(Accelerator) const;
@@ -44,6 +58,9 @@ std::size_t simulations_of_each(std::size_t numbers, double range);
 /// One share for each number format of the runs, each by itself. InputError where a format has one run, because
 /// nothing would tell how good the fit is, and where the simulations take too long (SECURITY.md).
 std::vector<Fit> fit_shares(const PredictionSet&, const Accelerator&);
+
+/// The device with the time of a launch that its host takes in the framework of the runs. InputError where they differ.
+Accelerator with_launch_of(const PredictionSet&, Accelerator);
 
 /// Fits the kinds of numbers together, a share for each number format. InputError where there are fewer than two runs
 /// for each number, and where a number changes no simulated time by 1 % when it changes by a quarter: then the runs say

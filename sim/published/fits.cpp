@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/cost/device_figures.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/published/fit.hpp"
 
@@ -61,7 +62,28 @@ std::vector<Fit> fit_shares(const PredictionSet& set, const Accelerator& device)
   return fits;
 }
 
-Fit fit_together(const PredictionSet& set, const Accelerator& device, const std::vector<FreeNumber>& kinds) {
+Accelerator with_launch_of(const PredictionSet& set, Accelerator device) {
+  if (device.has_launch) return device;
+  std::optional<Seconds> launch;
+  for (const MeasuredRun& m : set.runs) {
+    const Seconds one = launch_time(device, software_of(m));
+    if (launch && *launch != one)
+      throw InputError(
+          "launches take longer in some of these runs than in others by their software, so no one number "
+          "fits them",
+          "runs of one framework, or launch left out of --fit");
+    launch = one;
+  }
+  if (!launch || launch->value <= 0)
+    throw InputError("CUDA graphs launch these runs, so that they say nothing about a launch",
+                     "leave launch out of --fit");
+  device.launch = *launch, device.has_launch = true;
+  return device;
+}
+
+Fit fit_together(const PredictionSet& set, const Accelerator& type, const std::vector<FreeNumber>& kinds) {
+  const bool fits_launch = std::find(kinds.begin(), kinds.end(), FreeNumber::Launch) != kinds.end();
+  const Accelerator device = fits_launch ? with_launch_of(set, type) : type;
   MeasuredRuns runs;
   for (const MeasuredRun& m : set.runs) runs.push_back(&m);
   std::vector<Fit::Number> numbers;

@@ -80,7 +80,11 @@ std::vector<config::Field> division_fields() {
 /// Fields that replace a member of the software stack in one run.
 std::vector<config::Field> override_fields() {
   using namespace config;
-  return {real("tensor_overlap", 0, 1).optional().doc("Share of tensor collectives that is hidden."),
+  return {text("release").optional().doc("Release of the software, where facts of releases are known."),
+          choice("attention", attention_words).optional().doc("How attention runs."),
+          real("launch", 0, 1).optional().doc("Seconds of the host for each kernel."),
+          real("fsdp_overlap", 0, 1).optional().doc("Share of what divided weights exchange that a pass hides."),
+          real("tensor_overlap", 0, 1).optional().doc("Share of tensor collectives that is hidden."),
           real("expert_overlap", 0, 1).optional().doc("Share of the exchanges of experts that is hidden."),
           real("data_overlap", 0, 1).optional().doc("Share of the reduction of gradients that is hidden."),
           real("norm_traffic", 1, 100).optional().doc("Bytes of norms as a multiple of one fused kernel's."),

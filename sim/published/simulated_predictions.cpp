@@ -9,6 +9,7 @@
 
 #include "sim/cluster/collective_cost.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/device_figures.hpp"
 #include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {
@@ -21,9 +22,13 @@ constexpr double kMessageLatency = 20e-6;  // Assumed.
 bool is_true(const MeasuredRun& m, const char* field) { return config::as_bool(m.row.at(field)); }
 const std::string& word(const MeasuredRun& m, const char* field) { return m.row.at(field).text; }
 
-/// The stack of a run, with the members that its row replaces.
+}  // namespace
+
 SoftwareStack software_of(const MeasuredRun& m) {
   SoftwareStack stack = software_stack(word(m, "software"));
+  if (const Value* release = m.row.find("release")) stack = at_release(std::move(stack), release->text);
+  if (const Value* attention = m.row.find("attention")) set_attention(stack, attention->text);
+  if (const Value* launch = m.row.find("launch")) stack.launch.fill(Seconds{config::as_real(*launch)});
   const auto replace = [&](const char* field, double& member) {
     if (const Value* value = m.row.find(field)) member = config::as_real(*value);
   };
@@ -34,11 +39,15 @@ SoftwareStack software_of(const MeasuredRun& m) {
   replace_share("tensor_overlap", {Overlap::Tensor});
   replace_share("expert_overlap", {Overlap::Experts});
   replace_share("data_overlap", {Overlap::Gradients, Overlap::Weights});
+  replace("fsdp_overlap", stack.pass_overlap);
   replace("norm_traffic", stack.norm_traffic);
   replace("gradient_bytes", stack.gradient_bytes);
   replace("gradient_copy_bytes", stack.gradient_copy_bytes);
+  stack.graphs = is_true(m, "whole_graphs");
   return stack;
 }
+
+namespace {
 
 /// `, latent: {...}` and `, experts: {...}` of the model, where it has them.
 std::string special_layers(const MeasuredRun& m) {
@@ -155,14 +164,12 @@ std::string plan_text(const MeasuredRun& m, const SoftwareStack& software) {
                             : recompute);
 }
 
-/// The experiment of a run with the figures of this device.
-Experiment with_figures(const Experiment& of_run, const MeasuredRun& m, const Accelerator& device) {
+/// The experiment of a run on this device.
+Experiment with_figures(const Experiment& of_run, const Accelerator& device, std::optional<double> pass_overlap = {}) {
   Experiment e = of_run;
   auto rules = std::make_shared<CostRules>(*e.rules);
-  for (Accelerator& a : rules->accelerators) {
-    a = device;
-    if (is_true(m, "whole_graphs")) a.launch = {};
-  }
+  if (pass_overlap) rules->software.pass_overlap = *pass_overlap;
+  for (Accelerator& a : rules->accelerators) a = figures_for(device, rules->software);
   e.rules = std::move(rules);
   e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profiles, e.rules);
   return e;
@@ -188,7 +195,7 @@ Experiment experiment_of(const MeasuredRun& m, const Accelerator& device, double
   rules->software = software;
   rules->node = {.devices = device.domain, .card = card};
   e.rules = std::move(rules);
-  return with_figures(e, m, device);
+  return with_figures(e, device);
 }
 
 namespace {
@@ -224,12 +231,13 @@ std::string too_large(const MeasuredRun& m) {
 
 double simulation_steps(const MeasuredRun& m) { return 1000 + ops_of(m) + 6 * layers_of(m) + 4 * devices_of(m); }
 
-std::optional<SimulatedRun> RepeatedRun::simulate(const Accelerator& device, double card_factor, std::string& why_not) {
+std::optional<SimulatedRun> RepeatedRun::simulate(const Accelerator& device, double card_factor,
+                                                  std::optional<double> pass_overlap, std::string& why_not) {
   if (why_not = too_large(run_); !why_not.empty()) return {};
   try {
     if (!experiment_ || card_factor_ != card_factor) experiment_ = experiment_of(run_, device, card_factor);
     card_factor_ = card_factor;
-    const CompiledExperiment c = compile(with_figures(*experiment_, run_, device));
+    const CompiledExperiment c = compile(with_figures(*experiment_, device, pass_overlap));
     const Report report = run(c, "ideal").report;
     SimulatedRun result{.time = report.makespan,
                         .memory = {},
@@ -250,7 +258,7 @@ std::optional<SimulatedRun> RepeatedRun::simulate(const Accelerator& device, dou
 }
 
 std::optional<SimulatedRun> simulate(const MeasuredRun& m, const Accelerator& device, std::string& why_not) {
-  return RepeatedRun(m).simulate(device, 1, why_not);
+  return RepeatedRun(m).simulate(device, 1, {}, why_not);
 }
 
 }  // namespace stagecraft

@@ -12,6 +12,9 @@
 
 namespace stagecraft {
 
+/// The stack of a run, with the facts that its row replaces.
+SoftwareStack software_of(const MeasuredRun&);
+
 /// A measured run as an experiment: its model with operations, a cluster of its device type with one card for each
 /// device, and its layers divided as its row says. `device` has the figures of the type, `card_factor` times the rate
 /// of the cards. Devices have enough memory for every division, because these runs fitted.
@@ -30,8 +33,10 @@ double simulation_steps(const MeasuredRun&);
 class RepeatedRun {
  public:
   explicit RepeatedRun(const MeasuredRun& run) : run_(run) {}
-  /// As simulate(), with `card_factor` times the rate of the cards.
-  std::optional<SimulatedRun> simulate(const Accelerator&, double card_factor, std::string& why_not);
+  /// As simulate(), with `card_factor` times the rate of the cards, and with this SoftwareStack::pass_overlap, if any,
+  /// in place of the stack's.
+  std::optional<SimulatedRun> simulate(const Accelerator&, double card_factor, std::optional<double> pass_overlap,
+                                       std::string& why_not);
 
  private:
   const MeasuredRun& run_;

@@ -39,6 +39,10 @@ using S = const SoftwareStack&;
 
 constexpr Fact kFacts[] = {
     {"attention in one kernel", [](S s) { return yes_or_no(s.fused_attention); }},
+    {"kernel of fused attention", [](S s) { return std::string(title(s.attention_kernel)); }},
+    {"time of a launch on x86, on Grace",
+     [](S s) { return to_text(s.launch[Host::X86]) + ", " + to_text(s.launch[Host::Grace]); }},
+    {"exchanges of divided weights next to passes", [](S s) { return short_percent(s.pass_overlap); }},
     {"dropout", [](S s) { return yes_or_no(s.dropout); }},
     {"bytes of norms over what one fused kernel moves", [](S s) { return fmt::format("{:g}", s.norm_traffic); }},
     {"context ranks with equal causal work", [](S s) { return yes_or_no(s.balanced_context); }},
@@ -58,6 +62,24 @@ constexpr Fact kFacts[] = {
     {"host waits for each kernel", [](S s) { return yes_or_no(s.blocking_launches); }},
 };
 
+std::string releases_text(const SoftwareStack& s) {
+  if (s.releases.empty()) return "";
+  const std::vector<std::string> releases(s.releases.begin(), s.releases.end());
+  return fmt::format("  {:<52}{}\n", "releases; the last where none is written", join(releases, ", "));
+}
+
+/// A line for each factor on the share of a device type.
+std::string share_factors_text(const SoftwareStack& s) {
+  std::string text;
+  for (const ShareFactor& f : s.share_factors) {
+    const std::string releases = f.before.empty() ? "" : fmt::format(" before {}", f.before);
+    text += fmt::format("  {:<52}x {:g}, {}\n",
+                        fmt::format("share of products, {} in {}{}", f.device, name(f.format), releases), f.factor,
+                        f.runs > 0 ? "fitted to " + pluralize(f.runs, "run") : "derived: as its relatives");
+  }
+  return text;
+}
+
 }  // namespace
 
 std::optional<std::string> software_text(std::string_view word) {
@@ -68,6 +90,7 @@ std::optional<std::string> software_text(std::string_view word) {
       text += fmt::format("  another name of {}, with these switches of software.overlap\n", stack.base);
     for (const Overlap f : overlap_features())
       text += fmt::format("  {:<52}{}\n", fmt::format("overlap.{}", name_of(f)), overlap_state(stack, f));
+    text += releases_text(stack) + share_factors_text(stack);
     for (const Fact& fact : kFacts) text += fmt::format("  {:<52}{}\n", fact.label, fact.value(stack));
     return text + "  use: software: " + std::string(word) + " in a scenario\n";
   }

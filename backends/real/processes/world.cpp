@@ -27,7 +27,8 @@ constexpr const char* kLaunchers[][2] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WOR
                                          {"PMIX_RANK", "SLURM_STEP_NUM_TASKS"},
                                          {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"}};
 
-constexpr const char *kHosts = "STAGECRAFT_HOSTS", *kRank = "STAGECRAFT_RANK", *kBegins = "STAGECRAFT_NETWORK_BEGINS";
+constexpr const char *kHostList = "STAGECRAFT_HOSTS", *kRank = "STAGECRAFT_RANK",
+                     *kBegins = "STAGECRAFT_NETWORK_BEGINS";
 
 int number(const char* variable) {
   const char* const text = std::getenv(variable);
@@ -43,7 +44,7 @@ real::Wire* joined_wire = nullptr;
 
 World launched() {
   if (are_processes_named()) {
-    const std::string hosts = std::getenv(kHosts);
+    const std::string hosts = std::getenv(kHostList);
     const World world{number(kRank), static_cast<int>(std::count(hosts.begin(), hosts.end(), ',')) + 1};
     return world.rank >= 0 && world.rank < world.size ? world : World{};
   }
@@ -55,7 +56,7 @@ World launched() {
 }
 
 bool are_processes_named() {
-  const char* const hosts = std::getenv(kHosts);
+  const char* const hosts = std::getenv(kHostList);
   return hosts != nullptr && *hosts != '\0';
 }
 
@@ -65,7 +66,7 @@ void name_processes(const std::string& hosts, int rank) {
     throw InputError(
         fmt::format("there is no process {} of {}", rank, count),
         fmt::format("--rank takes a number from 0 to {}, the place of this process in --hosts", count - 1));
-  setenv(kHosts, hosts.c_str(), 1);
+  setenv(kHostList, hosts.c_str(), 1);
   setenv(kRank, std::to_string(rank).c_str(), 1);
 }
 
@@ -73,7 +74,7 @@ void check_named_processes() {
   if (!are_processes_named()) return;
   if (std::getenv(kRank) == nullptr)
     throw InputError("STAGECRAFT_HOSTS names the processes, but STAGECRAFT_RANK does not say which of them this is");
-  name_processes(std::getenv(kHosts), number(kRank));
+  name_processes(std::getenv(kHostList), number(kRank));
 }
 
 bool network_follows_run() { return number(kBegins) >= 0; }

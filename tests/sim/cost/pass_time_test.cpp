@@ -62,6 +62,11 @@ TEST_CASE("what the pass as a whole hides runs next to it, everything else after
   CHECK(with_weights(6, Hiding::Pass).data.value == 1.5);
   CHECK(with_weights(6, Hiding::Work).total().value == 10.5);
   CHECK(with_weights(6, Hiding::Work).data.value == 6);
+  Collective half{.axis = Axis::Data, .hiding = Hiding::Pass, .cost = Seconds{6}, .shown = 0.5};
+  CHECK(time_with({half}, "plain").data.value == 3);  // The other half runs next to kernels.
+  half.shown = 1;
+  CHECK(time_with({half}, "plain").data.value == 6);
+  CHECK(half.exposed_share() == 1);
   const Accelerator device = simple();
   const Collectives weights{{.axis = Axis::Data, .hiding = Hiding::Pass, .cost = Seconds{6}}};
   const TimeByClass kernels = kernel_time(two_kernels(), device);

@@ -110,11 +110,25 @@ TEST_CASE("switches are written out, and may be set on a name alone") {
   CHECK(says(config::to_yaml(scenario.tree, false),
              "software:\n  base: megatron-core\n  overlap:\n    tensor: false\n    gradients: true\n    weights: true\n"
              "    messages: true\n    experts: false\n    weight_gradients: false\n  gradient_bytes: 4\n"));
-  CHECK(experiment("megatron-core", {"software.overlap.tensor=true"}).scenario_hash ==
-        experiment("megatron-bridge").scenario_hash);
+  CHECK(experiment("torchtitan", {"software.overlap.tensor=true"}).scenario_hash ==
+        experiment("torchtitan-async-tp").scenario_hash);
+  CHECK(experiment("nemo-2024").scenario_hash == experiment("nemo").scenario_hash);
   // What depends on a switch follows it.
   CHECK(experiment("megatron-core", {"software.overlap.gradients=false"}).software().hides(Overlap::Weights) == 0);
   CHECK(load_scenario("examples/quickstart", {"software=none"}).tree.at("software").text == "none");
+}
+
+TEST_CASE("facts of a stack are replaced one by one") {
+  const auto stack = [](const char* text) { return experiment(text).software(); };
+  CHECK(stack("{base: nemo, release: 25.02}").release == "25.02");
+  CHECK(stack("{base: torchtitan, attention: fa3}").attention_kernel == AttentionKernel::Flash3);
+  CHECK(!stack("{base: torchtitan, attention: eager}").fused_attention);
+  CHECK(stack("{base: torchtitan, fsdp_overlap: 0.25}").pass_overlap == 0.25);
+  CHECK(stack("{base: torchtitan, norm_traffic: 5}").norm_traffic == 5);
+  const auto launch = [](const char* text) { return experiment(text).rules->accelerators.front().launch.value; };
+  CHECK(launch("{base: megatron-core, launch: 70 us}") == doctest::Approx(70e-6));
+  CHECK(launch("{base: megatron-core, graphs: true}") == 0);
+  CHECK(launch("megatron-deepspeed") == doctest::Approx(56e-6));
 }
 
 TEST_CASE("what a stack does not have is refused") {
@@ -125,6 +139,8 @@ TEST_CASE("what a stack does not have is refused") {
   CHECK(says(refusal("{base: none, gradient_bytes: 2}"), "without a framework"));
   CHECK(says(refusal("{base: megatron-core, release: 25.02}"), "leave it out, or write 0.20"));
   CHECK(says(refusal("{base: plain, release: 1}"), "leave it out"));
+  CHECK(says(refusal("{base: nemo, release: 23.01}"), "there are no facts of release 23.01 of 'nemo'"));
+  CHECK(says(refusal("{base: torchtitan, attention: fa4}"), "did you mean 'fa"));
   CHECK(experiment("{base: megatron-core, release: 0.20}").software().name == "megatron-core");
 }
 

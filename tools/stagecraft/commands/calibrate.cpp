@@ -44,13 +44,16 @@ int fit_collective(const Arguments& a, const std::string& file, const std::strin
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
+/// The words of --fit, in the order of FreeNumber.
+const std::vector<std::string> kFitWords{"share", "launch", "card", "attention", "fsdp_overlap"};
+
 std::vector<FreeNumber> free_numbers(const std::string& words) {
+  const std::vector<std::string>& names = kFitWords;
   std::vector<FreeNumber> numbers;
   for (const std::string& word : split(words, ',')) {
-    const std::vector<std::string> names{"share", "launch", "card"};
     const auto at = std::find(names.begin(), names.end(), std::string(trim(word)));
     if (at == names.end())
-      throw InputError("'" + word + "' cannot be fitted", "--fit share,launch,card, or one of them");
+      throw InputError("'" + word + "' cannot be fitted", "--fit " + join(names, ",") + ", or one of them");
     numbers.push_back(static_cast<FreeNumber>(at - names.begin()));
   }
   return numbers;
@@ -68,6 +71,10 @@ std::string fit_text(const Fit& fit, const Accelerator& before) {
       line(fmt::format("share {}", name(format)), fmt::format("{:.4g}", before.formats[format].share),
            fmt::format("{:.4g}", after.formats[format].share), n.spread);
     if (n.kind == FreeNumber::Launch) line("launch", to_text(before.launch), to_text(after.launch), n.spread);
+    if (n.kind == FreeNumber::Attention) line("attention", "1 x", fmt::format("{:.3g} x", n.factor), n.spread);
+    if (n.kind == FreeNumber::FsdpOverlap)
+      line("fsdp_overlap", fmt::format("{:.3g}", 1 - fit.shown),
+           fmt::format("{:.3g}", 1 - std::min(1.0, n.factor * fit.shown)), n.spread);
     if (n.kind == FreeNumber::Card) line("rate of cards", "1 x", fmt::format("{:.3g} x", n.factor), n.spread);
   }
   return text + fmt::format("{}, mean error {:.1f} % before, {:.1f} % after, {:.1f} % of each run without it\n",
@@ -89,21 +96,45 @@ std::string shares_text(const std::vector<Fit>& fits, const Accelerator& before)
   return text;
 }
 
+/// Says which term the errors of a fit depend on; whether a fit should not be used.
+bool warn_of(const std::vector<Fit>& fits) {
+  bool is_doubtful = false;
+  for (const Fit& fit : fits) {
+    is_doubtful |= fit.is_doubtful();
+    for (const CorrelatedTerm& term : fit.correlated)
+      print_error("warning: the errors that are left {} with the part of {} (correlation {:+.2f}): --fit {}\n",
+                  term.correlation < 0 ? "become more negative" : "grow", term.name, term.correlation,
+                  kFitWords[static_cast<std::size_t>(term.kind)]);
+    if (fit.error_left_out >= fit.error_before)
+      print_error(
+          "warning: a fit to some of these runs does not make the others better ({:.1f} % without it, {:.1f} % with "
+          "it)\n",
+          100 * fit.error_before, 100 * fit.error_left_out);
+  }
+  return is_doubtful;
+}
+
 int execute_calibrate(const Arguments& a) {
   const std::string file = a.text("FILE");
   const std::string text = read_file(file);
   if (!file.ends_with(".csv")) return fit_collective(a, file, text);
   if (!a.has("device")) throw InputError("whose runs are these?", "--device h100-sxm; stagecraft list devices");
-  const Accelerator device = accelerator_named(a.text("device"));
+  Accelerator device = accelerator_named(a.text("device"));
   if (a.flag("simulate")) print_error("note: runs are simulated, so --simulate changes nothing\n");
   const std::vector<FreeNumber> numbers = a.has("fit") ? free_numbers(a.text("fit")) : std::vector<FreeNumber>{};
   const std::vector<Fit> fits = with_file_context(file, [&]() -> std::vector<Fit> {
     const PredictionSet runs = read_runs_csv(file, device.name);
     if (numbers.empty()) return fit_shares(runs, device);
+    if (std::find(numbers.begin(), numbers.end(), FreeNumber::Launch) != numbers.end())
+      device = with_launch_of(runs, device);
     return {fit_together(runs, device, numbers)};
   });
   print(a.has("fit") ? fit_text(fits.front(), device) : shares_text(fits, device));
+  const bool is_doubtful = warn_of(fits);
   if (!a.has("out")) return 0;
+  if (is_doubtful && !a.flag("doubtful"))
+    throw InputError("the fit may make other runs worse, so no file is written",
+                     "fit the number that the warning names, or write it all the same with --doubtful");
   write_output_of(a, "out", calibrated_device_file(device, fits, file), CommentStyle::None);
   return print("wrote " + a.text("out") + "\n"), 0;
 }
@@ -130,7 +161,10 @@ extern const Command calibrate{
           "With output of nccl-tests that does not name its program: all_reduce, reduce_scatter, all_gather, "
           "all_to_all or broadcast"},
          {"--fit", Argument::Kind::Text,
-          "Numbers to fit together, of share,launch,card; without it, the share of each format alone"},
+          "Numbers to fit together, of share,launch,card,attention,fsdp_overlap; without it, the share of each format "
+          "alone"},
+         {"--doubtful", Argument::Kind::Flag,
+          "Write the device file although a warning says that the fit may make other runs worse"},
          {"--simulate", Argument::Kind::Flag, "No effect; every run is simulated"},
          {"--out", Argument::Kind::Text,
           "Device file to write; scenarios read it from FOLDER/topologies/devices with STAGECRAFT_PATH=FOLDER. Of "
