@@ -2,10 +2,12 @@
 // compares measured runs of publications with simulations, or fits shares and intervals to them.
 
 #include <algorithm>
+#include <filesystem>
 
 #include <fmt/core.h>
 
 #include "sim/config/library.hpp"
+#include "sim/config/value.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
 #include "sim/published/error_classes.hpp"
@@ -41,12 +43,34 @@ std::vector<PredictionSet> predicted_sets(const std::vector<std::string>& names)
   return sets;
 }
 
-/// Measured runs of publications next to simulations.
+/// Whether a name is that of a file of measured runs, `schema: predictions/1`.
+bool has_measured_runs(const std::string& name) {
+  if (!std::filesystem::is_regular_file(name)) return false;
+  config::Problems problems;
+  const config::Value root = config::parse_yaml_file(name, problems);
+  const config::Value* schema = root.is_map() ? root.find("schema") : nullptr;
+  return schema && schema->text.starts_with("predictions/");
+}
+
+/// The names after `predictions`, or files of measured runs alone.
+std::vector<std::string> names_of_runs(std::vector<std::string> names) {
+  if (names.front() == kPredictions) {
+    names.erase(names.begin());
+    return names;
+  }
+  for (const std::string& name : names) {
+    if (name == kPredictions)
+      throw InputError("predictions comes before the names of its files", "stagecraft reproduce predictions sc21");
+    if (!has_measured_runs(name))
+      throw InputError(fmt::format("'{}' has no measured runs, and other names here have", name),
+                       "reproduce files of measured runs apart from publications");
+  }
+  return names;
+}
+
+/// Measured runs next to simulations.
 int execute_predictions(const Arguments& a) {
-  std::vector<std::string> names = a.list("NAME");
-  if (names.front() != kPredictions)
-    throw InputError("predictions comes before the names of its files", "stagecraft reproduce predictions sc21");
-  names.erase(names.begin());
+  const std::vector<std::string> names = names_of_runs(a.list("NAME"));
   const std::string format = a.text("format");
   check_format(format, {"text", "csv"});
   check_picture_options(a);
@@ -70,7 +94,10 @@ int execute_predictions(const Arguments& a) {
 
 int execute_reproduce(const Arguments& a) {
   const std::vector<std::string> names = a.list("NAME");
-  if (std::find(names.begin(), names.end(), kPredictions) != names.end()) return execute_predictions(a);
+  const bool of_runs = std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name == kPredictions || has_measured_runs(name);
+  });
+  if (of_runs) return execute_predictions(a);
   for (const char* option : {"simulate", "refit", "intervals"})
     if (a.flag(option))
       throw InputError(fmt::format("--{} is for predictions", option),
@@ -122,8 +149,8 @@ std::vector<Argument> reproduce_arguments() {
   std::vector<Argument> arguments{
       {"NAME", Argument::Kind::List,
        "Folders of scenarios/papers, or files; without one, all of them. predictions: errors of times from shapes, of "
-       "all "
-       "files of scenarios/predictions or of those named after it"},
+       "all files of scenarios/predictions or of those named after it. A file of your own measured runs (schema: "
+       "predictions/1) is predicted, too"},
       {"--simulate", Argument::Kind::Flag, "predictions: no effect; every run is simulated"},
       {"--refit", Argument::Kind::Flag,
        "predictions: fit one share for each device type and format to the runs, which takes minutes"},
