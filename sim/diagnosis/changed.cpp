@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "sim/experiment/fold_replicas.hpp"
+
 namespace stagecraft {
 
 ChangedRuns::ChangedRuns(ScenarioReader read, std::string backend, Seconds period, int samples, int limit,
@@ -20,7 +22,7 @@ std::string ChangedRuns::simulate(Suggestion& s) {
   if (limit_ <= 0 || exhausted_ || s.run) return {};
   --limit_;
   try {
-    const CompiledExperiment compiled = compile(read_(s.sets));
+    const CompiledExperiment compiled = compile_folded(plan_experiment(read_(s.sets)), nullptr);
     exhausted_ = compiled.program.size() > instructions_left_;
     if (exhausted_) return {};
     instructions_left_ -= compiled.program.size();

@@ -12,6 +12,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/diagnosis/framework_check.hpp"
+#include "sim/experiment/fold_replicas.hpp"
 #include "sim/planners/shared/group.hpp"
 #include "sim/planners/shared/planner.hpp"
 #include "sim/program/check.hpp"
@@ -141,9 +142,9 @@ struct FullestDevice {
 };
 
 std::optional<FullestDevice> fullest_device(const Experiment& e, const FrameworkCheck& framework) try {
-  PlannedExperiment planned = plan_experiment(e);
+  const PlannedExperiment planned = plan_experiment(e);
   if (!framework.accepts(planned)) return {};
-  const CompiledExperiment c = compile(std::move(planned));
+  const CompiledExperiment c = compile_folded(planned, nullptr);
   const IdVector<DeviceId, Bytes> needs = memory_needs(c.program);
   FullestDevice fullest;
   double fill = -1;

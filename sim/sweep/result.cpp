@@ -15,8 +15,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "backends/backend.hpp"
 #include "sim/core/sha256.hpp"
-#include "sim/experiment/run.hpp"
+#include "sim/experiment/fold_replicas.hpp"
 #include "sim/result/metrics.hpp"
 
 namespace stagecraft {
@@ -99,7 +100,9 @@ ResolvedPoint resolve_point(const Sweep& sweep, const Point& point) {
 
 void PointRunner::try_to_run(const Scenario& scenario, PointResult& result) try {
   previous_ = read_experiment(scenario, previous_ ? &*previous_ : nullptr);
-  const CompiledExperiment compiled = compile(*previous_);
+  const PlannedExperiment planned = plan_experiment(*previous_);
+  const bool is_simulated = get_from(backends::catalog(), "backend", backend_).clock == Clock::Simulated;
+  const CompiledExperiment compiled = is_simulated ? compile_folded(planned, nullptr) : compile(planned);
   const Outcome outcome = stagecraft::run(compiled, backend_);
   result.machine = outcome.timeline.provenance.machine;
   const RunView view = view_of(compiled, outcome);
