@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/core/disjoint_sets.hpp"
+#include "sim/schedule/layout.hpp"
 
 namespace stagecraft {
 namespace {
@@ -215,8 +216,17 @@ std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment& p, const
   for (Reduction& sum : folded.plan.reductions)
     if (!price(sum, idle) || !keep_first_set(sum.groups, counterpart_of, sets.size())) return {};
   keep(folded.plan, folded.costs, sets.front());
-  folded.plan.copies = static_cast<int>(sets.size());
+  folded.plan.copies *= static_cast<int>(sets.size());
   return folded;
+}
+
+Schedule with_all_replicas(const Schedule& folded, const Plan& plan) {
+  Schedule all = empty_schedule(plan);
+  all.drain_every = folded.drain_every;
+  all.updates = folded.updates;
+  all.search = folded.search;
+  for (const Stage& stage : plan.stages) all.ranks[all.rank(stage.leaders.front())] = folded.row(stage.leaders.front());
+  return all;
 }
 
 CompiledExperiment compile_folded(const PlannedExperiment& p, const LinkCollectives* idle) {

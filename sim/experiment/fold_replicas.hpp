@@ -19,6 +19,9 @@ namespace stagecraft {
 /// micro-batches in turn, clusters that change.
 std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment&, const LinkCollectives* idle);
 
+/// The order of a folded plan for all replicas of the plan.
+Schedule with_all_replicas(const Schedule&, const Plan&);
+
 /// compile() of the folded experiment where it can be folded, else of the experiment itself.
 CompiledExperiment compile_folded(const PlannedExperiment&, const LinkCollectives* idle);
 

@@ -123,6 +123,20 @@ TEST_CASE("folded replicas have every metric of the run of all replicas") {
   CHECK(refused < test::trials(300) / 2);
 }
 
+TEST_CASE("an order that is searched for is the same for one set of replicas and for all") {
+  test::write_file(kFile,
+                   "schema: scenario/2\nmodel: gpt2-medium\ncluster: two-node-mixed\nsoftware: none\nplan: {planner: "
+                   "balanced, stages: 8, replicas: 4, placement: v, micro_batch_size: 1}\nrun: {schedule: {name: "
+                   "synthesised, placement: v, chunks: 2}, micro_batches: 4}\n");
+  const PlannedExperiment planned = plan_experiment(load_experiment(kFile, {}));
+  const LinkCollectives idle(planned.experiment.cluster);
+  const CompiledExperiment whole = compile(planned), one = compile_folded(planned, &idle);
+  REQUIRE(one.plan.copies == 4);
+  for (const Stage& stage : whole.plan.stages)
+    CHECK(whole.schedule.row(stage.leaders.back()) == one.schedule.row(stage.leaders.front()));
+  CHECK_EQ(difference(whole, one, "ideal"), "");
+}
+
 TEST_CASE("what replicas do not have alike is not folded") {
   const std::string scenario =
       "schema: scenario/2\nmodel: llama-3-8b\ncluster: {base: superpod-h100-256, override: {nodes: 4, gpus: 4}}\n"
