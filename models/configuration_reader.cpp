@@ -281,7 +281,9 @@ Value read_configuration(const Value& whole, Problems& problems, ConfigurationRe
                  "a config.json of Hugging Face's transformers has one", "configuration");
     return unreadable;
   }
-  if (const ConfigurationFamily* family = find_in(families, type->text)) {
+  const ConfigurationFamily* family = find_in(families, type->text);
+  if (!family) family = find_in(families, type->text + "_text");  // The text of a model of several kinds of input.
+  if (family) {
     const std::size_t before = problems.list().size();
     ConfigurationReading unused;
     ConfigurationReader reader(configuration, problems, reading != nullptr ? *reading : unused);

@@ -25,6 +25,9 @@ void refuse_linear_attention(ConfigurationReader& r) {
   if (r.find("num_experts"))
     experts = fmt::format(", experts: {{count: {}, active: {}, width: {}, shared: 1}}", text("num_experts"),
                           text("num_experts_per_tok"), text("moe_intermediate_size"));
+  if (layers == 0)
+    return r.refuse("num_hidden_layers", "most layers have linear attention (gated delta rule), which is not modeled",
+                    "give the whole configuration, for the nearest model that can be built");
   const int linear = every > 0 ? layers - layers / every : layers;
   r.refuse(
       "linear_num_value_heads",

@@ -22,7 +22,9 @@ std::string published_text(const ChoiceTable& t) {
     const Seconds period = known_period(p.choice);
     text += fmt::format("{}, {}, {}, {}", p.choice.plan_words, p.choice.schedule, to_text(period),
                         to_text(p.choice.memory));
-    if (!t.front.empty()) {
+    if (!t.front.empty() && t.front.front().id == p.choice.id) {
+      text += "; it is the first row";
+    } else if (!t.front.empty()) {
       const double shorter = 1 - known_period(t.front.front()) / period;
       text += fmt::format("; the first is {:.1f} % {}", std::abs(100 * shorter), shorter < 0 ? "longer" : "shorter");
     }

@@ -220,6 +220,9 @@ with tempfile.TemporaryDirectory() as name:
     check_sessions(pathlib.Path("scenarios/guide/README.md"), folder / "scenarios/guide")
     check_sessions(pathlib.Path("scenarios/guide/edge/README.md"), folder / "scenarios/guide/edge")
     check_sessions(pathlib.Path("README.md"), folder)
+    for page in ("coming-from-megatron", "plan-a-70b", "plan-an-moe"):
+        (folder / page).mkdir()
+        check_sessions(pathlib.Path(f"tools/docs/{page}.md"), folder / page)
     check_sessions(pathlib.Path("sim/MODEL.md"), folder)
     said = check_sessions(pathlib.Path("sim/CONCEPTS.md"), folder)
     check_words(pathlib.Path("sim/CONCEPTS.md"), said)

@@ -18,7 +18,7 @@ namespace {
 using Strings = std::vector<std::string>;
 const std::string kFile = "scenarios/examples/search-groups.yaml";
 
-/// Two layers of Llama 3 8B on a node of eight H100.
+/// Eight layers of Llama 3 8B on a node of eight H100.
 Strings sets_for(const std::string& software, const Strings& more = {}) {
   Strings sets{"model={base: llama-3-8b, override: {layers: 8, sequence: 4096}}",
                "cluster={base: superpod-h100-256, override: {nodes: 1}}",
