@@ -10,6 +10,7 @@
 
 #include "sim/core/sha256.hpp"
 #include "sim/output/rank_table.hpp"
+#include "sim/result/expected_failures.hpp"
 #include "sim/result/link_use.hpp"
 #include "sim/result/metrics.hpp"
 
@@ -207,6 +208,7 @@ std::string results_json(const std::string& title, const Program& program, const
                                {"hfu", report.rates->hardware_of_peak},
                                {"tokens_per_s", report.rates->tokens_per_second * program.work.devices},
                                {"energy_per_token_J", report.rates->joules_per_token}};
+  if (const auto failures = expected_failures(program, report)) json["expected_failures"] = *failures;
   if (report.economics) json["economics"] = economics_json(*report.economics);
   if (program.group > 1) json["devices_per_group"] = program.group;
   if (report.interval) json["interval"] = interval_json(*report.interval);

@@ -9,6 +9,7 @@
 #include "sim/output/rank_table.hpp"
 #include "sim/result/diagnosis.hpp"
 #include "sim/result/economics.hpp"
+#include "sim/result/expected_failures.hpp"
 #include "sim/result/interval.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/result/time_classes.hpp"
@@ -269,6 +270,7 @@ const MapSpec& results_fields() {
            interval_field(),
            diagnosis_field(),
            text("diagnosis_note").optional().doc("Why there is no diagnosis, or why its changes are not simulated."),
+           expected_failures_field(),
            economics_field(),
            classes_field(),
            passes_field(),

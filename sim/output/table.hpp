@@ -108,6 +108,8 @@ std::string rows_text(const Table&, const TextLayout& = {});
 
 /// The columns of text as a table of Markdown.
 std::string to_markdown(const Table&);
+/// A tabular of LaTeX with the rules of the package booktabs.
+std::string to_latex(const Table&);
 
 /// The table with these columns in this order: headings of text, names in files, or the last word of a path that no
 /// other column ends in. InputError for an unknown name. An empty list changes nothing.

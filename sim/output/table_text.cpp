@@ -1,7 +1,8 @@
-// Writes a Table as text that fits the terminal, by dropping, shortening and wrapping columns; as Markdown; and as
-// several narrower tables for `compare` and `reproduce`.
+// Writes a Table as text that fits the terminal, by dropping, shortening and wrapping columns; as Markdown, as LaTeX,
+// and as several narrower tables for `compare` and `reproduce`.
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -138,6 +139,27 @@ std::string markdown_cell(std::string_view text) {
   return cell;
 }
 
+std::string latex_cell(std::string_view text) {
+  std::string cell;
+  for (const char c : printable(trim(text))) {
+    if (c == '\\')
+      cell += "\\textbackslash{}";
+    else if (c == '~' || c == '^')
+      cell += fmt::format("\\{}{{}}", c);
+    else if (std::string_view("&%$#_{}").find(c) != std::string_view::npos)
+      cell += std::string("\\") + c;
+    else
+      cell += c;
+  }
+  // Characters that plain pdfLaTeX lacks or sets badly.
+  constexpr std::pair<std::string_view, std::string_view> kCharacters[] = {
+      {"\u00b1", "$\\pm$"}, {"\u00b7", "$\\cdot$"}, {"\u00d7", "$\\times$"}, {" x ", " $\\times$ "}};
+  for (const auto& [character, command] : kCharacters)
+    for (auto at = cell.find(character); at != cell.npos; at = cell.find(character, at + command.size()))
+      cell.replace(at, character.size(), command);
+  return cell;
+}
+
 }  // namespace
 
 std::string headings_text(const Table& table, const TextLayout& layout) {
@@ -172,6 +194,28 @@ std::string to_markdown(const Table& table) {
     text += '\n';
   }
   return text;
+}
+
+std::string to_latex(const Table& table) {
+  const std::vector<TextColumn> columns = text_columns(table);
+  std::string alignment, head, body;
+  for (const TextColumn& c : columns) {
+    alignment += c.column.align == TextAlign::Left ? 'l' : 'r';
+    head += fmt::format("{}{}", head.empty() ? "" : " & ", latex_cell(c.column.heading));
+  }
+  for (const TableRow& row : table.rows) {
+    std::string line, failure = row.failure;
+    for (const TextColumn& c : columns) {
+      line += fmt::format("{}{}", &c == &columns.front() ? "" : " & ",
+                          latex_cell(has(row, c.column) ? row.cells[c.index].text : failure));
+      if (!has(row, c.column)) failure.clear();  // Written once, in the first column without a result.
+    }
+    body += line + " \\\\\n";
+  }
+  return fmt::format(
+      "% \\usepackage{{booktabs}}\n\\begin{{tabular}}{{{}}}\n\\toprule\n{} "
+      "\\\\\n\\midrule\n{}\\bottomrule\n\\end{{tabular}}\n",
+      alignment, head, body);
 }
 
 std::vector<Table> split_columns(const Table& table, std::size_t repeated, const TextLayout& layout) {

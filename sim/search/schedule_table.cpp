@@ -221,6 +221,7 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
     return def.name != "csv" || experiment.schedule.def->name == "csv";
   };
   std::vector<std::string> names;
+  if (words.empty()) return names;
   if (words == "all") {
     for (const ScheduleDef* def : schedules::catalog())
       if (def->trains && readable(*def)) names.emplace_back(def->name);

@@ -61,6 +61,7 @@ class SweepDrawing {
  public:
   SweepDrawing(const SweepTable& table, const SweepView& view)
       : t_(table),
+        labels_(view.labels),
         axes_(axes_of(table)),
         compared_{.usual_instead = std::vector<std::optional<double>>(table.rows.size())},
         metric_(metric_of(view)),
@@ -83,7 +84,8 @@ class SweepDrawing {
     double largest_value = 0;
     for (std::size_t r = 0; r < t_.rows.size(); ++r) largest_value = std::max(largest_value, figure(r).value_or(0));
     const ChartUnit unit = chart_unit(metric_, largest_value);
-    Chart chart{.title = t_.title, .x = {x_->path, x_->values}, .y = {axis_title(metric_, unit)}, .series = {}};
+    Chart chart{
+        .title = t_.title, .x = {title_of(x_->path), x_->values}, .y = {figure_title(metric_, unit)}, .series = {}};
     for (int line = 0; line < (by_ ? static_cast<int>(by_->values.size()) : 1); ++line) {
       ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Joined, {}};
       for (int x = 0; x < static_cast<int>(x_->values.size()); ++x)
@@ -104,8 +106,8 @@ class SweepDrawing {
     const Metric& peak_memory = metrics()[metric("peak_memory_bytes")];
     const ChartUnit unit = chart_unit(metric_, largest_value), memory = chart_unit(peak_memory, largest);
     Chart chart{.title = t_.title,
-                .x = {.title = axis_title(metric_, unit), .from_zero = false},
-                .y = {axis_title(peak_memory, memory)},
+                .x = {.title = figure_title(metric_, unit), .from_zero = false},
+                .y = {figure_title(peak_memory, memory)},
                 .series = {}};
     ChartSeries ahead{
         devices().size() > 1 ? "not beaten in both on as many devices" : "not beaten in both", SeriesStyle::Dots, {}},
@@ -126,6 +128,16 @@ class SweepDrawing {
   Picture map(const PictureSize& size) const;
 
  private:
+  /// The label of a path, or the path.
+  std::string title_of(const std::string& path) const {
+    const auto label = labels_.find(path);
+    return label == labels_.end() ? path : label->second;
+  }
+  std::string figure_title(const Metric& m, const ChartUnit& unit) const {
+    const auto label = labels_.find(m.name);
+    return label == labels_.end() ? axis_title(m, unit) : label->second;
+  }
+
   const Metric& metric_of(const SweepView& view) const {
     if (!view.metric.empty()) {
       if (const Metric* m = metric_called(view.metric)) return *m;
@@ -218,7 +230,8 @@ class SweepDrawing {
   std::string note() const {
     std::vector<std::string> names;
     for (const VariedPath& a : axes_)
-      if (x_ && &a != x_ && &a != by_) names.push_back(last_field(a.path));
+      if (x_ && &a != x_ && &a != by_)
+        names.push_back(labels_.contains(a.path) ? title_of(a.path) : last_field(a.path));
     std::vector<std::string> sentences;
     if (!names.empty()) sentences.push_back(fmt::format("Best of {}.", join(names)));
     if (const std::string left_out = compared_.sentence(); !left_out.empty()) sentences.push_back(left_out + ".");
@@ -226,6 +239,7 @@ class SweepDrawing {
   }
 
   const SweepTable& t_;
+  std::map<std::string, std::string> labels_;
   std::vector<VariedPath> axes_;
   ComparableRows compared_;
   const Metric& metric_;
@@ -278,8 +292,8 @@ Picture SweepDrawing::map(const PictureSize& size) const {
     picture.items.push_back(Label{{x, y}, words, text, anchor, color});
   };
   const std::string best_of = note();
-  const std::string caption =
-      fmt::format("{}; down: {}{}{}", axis_title(metric_, unit), by_->path, best_of.empty() ? "" : ". ", best_of);
+  const std::string caption = fmt::format("{}; down: {}{}{}", figure_title(metric_, unit), title_of(by_->path),
+                                          best_of.empty() ? "" : ". ", best_of);
   for (const std::string& line : wrapped_text(caption, text, size.width - 2 * text, kCaptionLines)) {
     label(0.7 * text, top, line, Anchor::Start, "#55606d");
     top += 1.4 * text;
@@ -306,7 +320,7 @@ Picture SweepDrawing::map(const PictureSize& size) const {
   for (std::size_t x = 0; x < columns; ++x)
     label(left + width * (static_cast<double>(x) + 0.5), bottom + 1.3 * text, fitted_text(x_->values[x], text, width),
           Anchor::Middle);
-  label(left + width * static_cast<double>(columns) / 2, bottom + 2.8 * text, x_->path, Anchor::Middle);
+  label(left + width * static_cast<double>(columns) / 2, bottom + 2.8 * text, title_of(x_->path), Anchor::Middle);
   picture.height = bottom + 3.6 * text;
   return picture;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@ namespace stagecraft {
 /// values.
 struct SweepView {
   enum class Kind { Lines, Map, Front } kind = Kind::Lines;
-  std::string metric = {};  ///< A name of metrics().
-  std::string x = {};       ///< The path across; lines and map.
-  std::string by = {};      ///< The path of the lines, or the path down the map.
+  std::string metric = {};                         ///< A name of metrics().
+  std::string x = {};                              ///< The path across; lines and map.
+  std::string by = {};                             ///< The path of the lines, or the path down the map.
+  std::map<std::string, std::string> labels = {};  ///< Titles of axes, by path or by name of the metric.
 };
 
 /// Lines: a figure over the values of one path, a line for each value of another. Map: a color for each pair of values.

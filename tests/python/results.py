@@ -15,6 +15,7 @@ import support
 
 PROGRAM = sys.argv.pop(1)
 support.start(PROGRAM, "numpy", "pandas", "matplotlib")
+import matplotlib.pyplot
 import numpy
 
 import stagecraft as sc
@@ -86,7 +87,15 @@ class Results(unittest.TestCase):
         self.assertIn("<svg", page)
         self.assertIn(run.headline(), page)
         self.assertIn("period", run.headline())
-        axes = run.plot()
+        picture = run.plot()
+        self.assertEqual(picture._repr_svg_(), run.svg()[run.svg().index("<svg"):])
+        with tempfile.TemporaryDirectory() as folder:
+            picture.save(folder + "/a.pdf")
+            picture.save(folder + "/a.svg")
+            self.assertTrue(pathlib.Path(folder, "a.pdf").read_bytes().startswith(b"%PDF-1.4"))
+            self.assertEqual(pathlib.Path(folder, "a.svg").read_text(), run.svg())
+            self.assertRaises(ValueError, picture.save, folder + "/a.png")
+        axes = run.plot(matplotlib.pyplot.subplots()[1])
         computes = numpy.count_nonzero(run.spans["kind"] < run.kinds.index("send"))
         self.assertEqual(len(axes.patches), computes)
         self.assertIn("<html", run.html())
@@ -267,7 +276,29 @@ class Tables(unittest.TestCase):
         self.assertEqual(table.document["schedules"], theirs["schedules"])
         self.assertEqual(list(table.to_pandas()["name"]), [row["name"] for row in theirs["schedules"]])
 
+    def test_compare_functions_and_files(self):
+        def mine(rank, pipeline):
+            for micro_batch in range(pipeline.micro_batches):
+                yield sc.F(micro_batch)
+            for micro_batch in range(pipeline.micro_batches):
+                yield sc.B(micro_batch)
+
+        table = sc.compare(SCENARIO, schedules=["gpipe", mine])
+        periods = {row["name"]: row["period_s"] for row in table}
+        self.assertEqual(set(periods), {"gpipe", "mine"})
+        self.assertAlmostEqual(periods["mine"], periods["gpipe"], delta=1e-9 * periods["gpipe"])
+        self.assertEqual([row["name"] for row in sc.compare(SCENARIO, schedules=[mine])], ["mine"])
+        self.assertRaises(ValueError, sc.compare, SCENARIO, schedules=[mine, mine])
+        latex = table.to_latex(["name", "period_s"])
+        self.assertIn(r"name & period\_s \\", latex)
+        self.assertIn("mine & ", latex)
+
     def test_compare_runs(self):
+        first, second = (sc.run(SCENARIO, backend="ideal", schedule=name) for name in ("1f1b", "gpipe"))
+        text = str(first.compare(second))
+        self.assertIn("1f1b", text)
+        self.assertIn("gpipe", text)
+        self.assertIn("+", text)
         runs = [sc.run(SCENARIO, backend="ideal", sets={"run.micro_batches": m}) for m in (4, 8)]
         table = sc.compare(runs)
         self.assertEqual([row["period_s"] for row in table], [run.period for run in runs])

@@ -79,7 +79,7 @@ test('the table has every point with its settings and metrics, or its outcome', 
   const rows = await cells();
   assert.equal(rows.length, csv.length);
   assert.deepEqual(rows[0].slice(1, 4), ['schedule', 'micro_batches', 'bandwidth']);
-  const period = rows[0].indexOf('period'), failed = csv.filter(r => r[column('status')] === 'infeasible');
+  const period = rows[0].indexOf('iteration time'), failed = csv.filter(r => r[column('status')] === 'infeasible');
   csv.slice(1).forEach((line, k) => {
     assert.deepEqual(rows[k + 1].slice(0, 4), line.slice(0, 4));
     const seconds = line[column('period_s')];

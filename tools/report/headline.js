@@ -34,6 +34,13 @@ function mainShares(r) {
   const used = r.devices.filter(d => d.used && d.time);
   return Object.fromEntries(MAIN_CLASSES.map(([key]) => [key, share(used.reduce((sum, d) => sum + d.time[key + '_s'], 0), used.length * r.period_s)]));
 }
+/** Goodput with the failures of the scenario, or by published rates. */
+function goodputCards({ results: { economics: e, expected_failures: expected } }) {
+  if (e?.checkpoint_interval_s > 0) return [card('Goodput', percentText(e.goodput), '', `with the failures of the scenario and a checkpoint every ${daysText(e.checkpoint_interval_s)}`)];
+  if (!expected) return [];
+  const more = `${numberText(expected.failures_per_day)} failures a day as in Llama 3, a checkpoint of ${secondsText(expected.checkpoint_s)} every ${daysText(expected.checkpoint_interval_s)}, ${secondsText(expected.restart_s)} to restart`;
+  return [card('Goodput, expected', percentText(expected.goodput), '', e?.duration_s > 0 ? `${more}; the training then takes ${daysText(e.duration_s / expected.goodput)}` : more)];
+}
 function priceCards({ results }) {
   const e = results.economics;
   if (!(e?.dollars_per_billion_tokens > 0)) return [];
@@ -50,7 +57,7 @@ function runCards(run) {
     card('Iteration time', secondsText(r.period_s), intervalUnit(r), first ? 'fill and drain included' : `the period; the first takes ${secondsText(r.makespan_s)}`),
     speed, rateCard(run), memoryCard(run),
     card('Bubble', percentText(r.bubble), '', `of a period, waiting for other stages${filled}`),
-    communicationCard(run), ...priceCards(run),
+    communicationCard(run), ...priceCards(run), ...goodputCards(run),
   ];
 }
 

@@ -25,7 +25,7 @@ function decodeAxis(raw, name) {
   const place = [];
   order.forEach((v, k) => (place[v] = k));
   return {
-    path: raw.path, name, values: order.map(v => raw.values[v]), texts: order.map(v => valueText(raw.values[v])), names: order.map(v => names[v]),
+    path: raw.path, name, values: order.map(v => raw.values[v]), texts: order.map(v => valueText(raw.values[v])), shown: order.map(v => raw.labels?.[v] ?? valueText(raw.values[v])), names: order.map(v => names[v]),
     setsDevices: raw.sets_devices === true, sizes: sizes && order.map(v => sizes[v]), of: Int32Array.from(raw.of, v => (v < 0 ? -1 : place[v])),
   };
 }
@@ -64,7 +64,7 @@ function quantity(text) {
 }
 
 function endOf(sweep, i) { return sweep.ends.values[sweep.ends.of[i]] ?? { status: 'not run', code: '', message: '' }; }
-function settingText(axis, i) { return axis.of[i] < 0 ? '\u2013' : axis.names[axis.of[i]]; }
+function settingText(axis, i) { return axis.of[i] < 0 ? '\u2013' : axis.shown[axis.of[i]]; }
 
 /** Whether points differ in a setting; one that --set gives all of them says nothing about a point. */
 function variesIn(axis) { return axis.values.length > 1 || axis.of.some(v => v < 0); }

@@ -36,7 +36,7 @@ function swatchList(parts) {
 function rankBar(name, note, parts, whole, text, limit) {
   const row = element('div', undefined, { class: 'rank', role: 'listitem', title: note }), bar = stack(parts.map(([key, value]) => [key, share(value, whole)]));
   if (limit > 0 && limit < whole * 1.0001) {
-    const mark = element('b', undefined, { class: 'mark' });
+    const mark = element('span', undefined, { class: 'mark' });
     mark.style.left = `${(100 * limit) / whole}%`;
     bar.append(mark);
   }

@@ -15,7 +15,7 @@ function reduced(metric, points, how) {
 function valuesIn(axis, points) {
   return [...new Set(points.map(i => axis.of[i]))].sort((a, b) => a - b);
 }
-function axisText(axis, value) { return value < 0 ? 'base' : axis.names[value]; }
+function axisText(axis, value) { return value < 0 ? 'base' : axis.shown[value]; }
 function axisName(axis, value) { return value < 0 ? 'base' : axis.names[value]; }
 
 function grouped(points, keyOf) {

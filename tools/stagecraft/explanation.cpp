@@ -4,6 +4,7 @@
 #include "tools/stagecraft/explanation.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <optional>
 #include <tuple>
 
@@ -13,6 +14,7 @@
 #include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/software.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
@@ -87,7 +89,22 @@ std::optional<std::string> file_text(const std::string& word) {
 
 namespace {
 
+/// The field of the overlap that a flag of a framework turns on, such as --tp-comm-overlap; empty for other words.
+std::string overlap_of_flag(const std::string& word) {
+  const std::string flag = word.starts_with("--") ? word : "--" + word;
+  for (const Overlap f : overlap_features()) {
+    const std::string flags(flags_of(f));
+    for (auto at = flags.find(flag); at != flags.npos; at = flags.find(flag, at + 1)) {
+      const char after = at + flag.size() < flags.size() ? flags[at + flag.size()] : ' ';
+      if (after != '-' && !std::isalnum(static_cast<unsigned char>(after)))
+        return fmt::format("software.overlap.{}", name_of(f));
+    }
+  }
+  return {};
+}
+
 std::string explanation_as_written(const std::string& path) {
+  if (const std::string field = overlap_of_flag(path); !field.empty()) return explanation_as_written(field);
   if (const auto text = field_of("published", published_fields(), path)) return *text;
   if (const auto text = field_of("sweep", sweep_fields(), path)) return *text;
   if (const auto text = field_of("predictions", prediction_fields(), path)) return *text;

@@ -129,7 +129,7 @@ constexpr Term kTerms[] = {
     {"MFU|model FLOPs utilization",
      "Floating-point operations of the model in a second, without recomputation, as a share of the peak of the "
      "devices."},
-    {"interval",
+    {"interval|\u00b1|+-",
      "How far a measured time may be from the predicted one: 80 % of the published runs on the same device type, in "
      "the "
      "same number format and with a model of the same kind and size, are so close to their prediction. It says nothing "

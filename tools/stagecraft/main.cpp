@@ -185,11 +185,40 @@ std::string reworded(const CLI::ParseError& error) {
   return text;
 }
 
+/// The heading of an option in --help.
+std::string_view option_group(const std::string& key) {
+  constexpr std::string_view kOutput[] = {"out",   "format",   "columns", "wide",  "color",   "details",
+                                          "quiet", "no-gantt", "gantt",   "width", "html",    "svg",
+                                          "pdf",   "size",     "title",   "draw",  "trace",   "metric",
+                                          "over",  "by",       "label",   "force", "verbose", "micro-batches"};
+  constexpr std::string_view kExpert[] = {"processes", "hosts",    "rank",  "shard", "jobs",   "timeout",
+                                          "retry",     "reuse",    "most",  "front", "orders", "threads",
+                                          "streams",   "capacity", "torch", "lint",  "save",   "resume"};
+  const auto has = [&](const auto& list) { return std::find(std::begin(list), std::end(list), key) != std::end(list); };
+  return has(kOutput) ? "Output" : has(kExpert) ? "Expert" : "Common";
+}
+
+/// The arguments of a command by the headings of --help, in their order below each.
+std::vector<const Argument*> by_heading(const Command& command) {
+  std::vector<const Argument*> order;
+  for (const Argument& a : command.arguments) order.push_back(&a);
+  const auto place = [](const Argument* a) {
+    if (!a->only.empty()) return 3;
+    const std::string_view group = a->flags.front() == '-' ? option_group(key_of(a->flags)) : "Common";
+    return group == "Common" ? 0 : group == "Output" ? 1 : 2;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const Argument* a, const Argument* b) { return place(a) < place(b); });
+  return order;
+}
+
 void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
   CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
   sub->group(std::string(command.group));
+  sub->get_help_ptr()->group("Common");
   if (!command.example.empty()) sub->footer("Example:\n  " + std::string(command.example));
-  for (const Argument& a : command.arguments) {
+  for (const Argument* argument : by_heading(command)) {
+    const Argument& a = *argument;
     auto& values = arguments.values[key_of(a.flags)];
     CLI::Option* option = nullptr;
     if (a.kind == Argument::Kind::Flag) {
@@ -206,6 +235,7 @@ void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
       if (!a.fallback.empty()) option->default_str(a.fallback);
     }
     if (a.required) option->required();
+    if (a.flags.front() == '-') option->group(std::string(option_group(key_of(a.flags))));
     if (!a.only.empty()) option->group("Only for " + a.only);
   }
 }

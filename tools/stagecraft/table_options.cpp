@@ -99,7 +99,9 @@ int text_width() {
 }
 
 void check_table_format(const Arguments& a, const std::vector<std::string>& formats) {
-  check_format(a.text("format"), formats);
+  std::vector<std::string> all_formats = formats;
+  all_formats.emplace_back("latex");
+  check_format(a.text("format"), all_formats);
   if (a.has("columns") && a.text("format") == "json")
     throw InputError("--columns chooses columns of a table, and json has objects with all members",
                      std::find(formats.begin(), formats.end(), "csv") == formats.end()
@@ -109,7 +111,7 @@ void check_table_format(const Arguments& a, const std::vector<std::string>& form
 
 std::string table_in_format(const Table& table, const std::string& format, const TextLayout& layout) {
   const Table selected = select_columns(table, layout.columns);
-  return format == "csv" ? to_csv(selected) : to_markdown(selected);
+  return format == "csv" ? to_csv(selected) : format == "latex" ? to_latex(selected) : to_markdown(selected);
 }
 
 void print_text(std::string_view text, const TextLayout& layout) {

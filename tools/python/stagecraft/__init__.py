@@ -21,10 +21,10 @@ from ._errors import BackendError, Diagnostic, Infeasible, InputError, InternalE
 from ._executors import Executor
 from ._orders import (B, Device, F, I, Layer, Op, Order, Pipeline, Planner, Problem, R, Schedule, Stage, W, as_schedule,
                       planned, schedule_function, stage)
-from ._results import Run, SearchResult, Table, columns_of
+from ._results import Picture, Run, SearchResult, Table, compared
 
 __all__ = ["B", "BackendError", "CheckResult", "Device", "Diagnostic", "Executor", "F", "I", "Infeasible", "InputError", "InternalError",
-           "Layer", "Op", "Pipeline", "Problem", "R", "Run", "Scenario", "Schedule", "SearchResult", "Stage",
+           "Layer", "Op", "Picture", "Pipeline", "Problem", "R", "Run", "Scenario", "Schedule", "SearchResult", "Stage",
            "StagecraftError", "Table", "W", "check", "compare", "explain", "load", "plan", "run", "schedule",
            "schedule_function", "search", "stage", "sweep", "version"]
 
@@ -193,20 +193,26 @@ def schedule(order: Union[str, Schedule, Order], *, ranks: int, micro_batches: i
     return result
 
 
-def compare(scenario: Union[ScenarioLike, Sequence[Run]], *, schedules: Union[str, Sequence[str]] = "all",
+def compare(scenario: Union[ScenarioLike, Sequence[Run]], *,
+            schedules: Union[str, Sequence[Union[str, Schedule, Order, "os.PathLike[str]"]]] = "all",
             backend: str = "ideal", by: str = "period", replay: int = 0, sets: Sets = None,
             progress: Optional[Progress] = None) -> Table:
-    """Schedules on one scenario, best first by period, time, memory or traffic; or several runs next to each other."""
+    """Schedules on one scenario, best first by period, time, memory or traffic; or several runs next to each other.
+
+    A schedule is a name such as "1f1b", a file NAME.csv with an order, or a function: see schedule_function()."""
     if isinstance(scenario, Sequence) and not isinstance(scenario, (str, bytes)):
-        runs = list(scenario)
-        if not runs:
-            raise ValueError("there is no run to compare")
-        rows = columns_of(runs, [None] * len(runs))
-        return Table({"runs": rows}, "runs", "\n".join(f"{one.title}: {one.headline()}" for one in runs))
+        return compared(list(scenario))
     params, keep = _asked(cast(ScenarioLike, scenario), sets)
-    names = schedules if isinstance(schedules, str) else ",".join(schedules)
-    answer = _process.server.request("compare", {**params, "schedules": names, "backend": backend, "by": by, "replay": replay},
-                                     progress)
+    given = [schedules] if isinstance(schedules, str) else list(schedules)
+    words = [os.fspath(one) for one in given if isinstance(one, (str, os.PathLike))]
+    orders = {order.name: order for order in (as_schedule(cast(Any, one)) for one in given
+                                              if not isinstance(one, (str, os.PathLike)))}
+    if len(words) + len(orders) < len(given):
+        raise ValueError("functions with the same name cannot be told apart; give one a name: schedule_function(f, name=...)")
+    answer = _process.server.request(
+        "compare", {**params, "schedules": ",".join(words), "orders": [order._request() for order in orders.values()],
+                    "backend": backend, "by": by, "replay": replay},
+        progress, lambda question: orders[question["name"]]._answer(question))
     del keep
     return Table(answer["table"], "schedules", answer["text"])
 

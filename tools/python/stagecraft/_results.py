@@ -5,7 +5,7 @@ import html
 import mmap
 import os
 import weakref
-from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _process
 
@@ -157,13 +157,17 @@ class Run:
             parts.append(f"peak memory {max(peaks) / 2**30:.4g} GiB")
         return ", ".join(parts)
 
+    def compare(self, *others: "Run") -> "Table":
+        """The numbers of this run and of others next to each other, with changes against this one."""
+        return compared([self, *others])
+
     def plot(self, axes: Any = None) -> Any:
-        """Draws the ops on axes of matplotlib, one row for each device, and returns the axes."""
-        import matplotlib.pyplot
+        """The timeline as the command line draws it, which notebooks show and `save()` writes as SVG or PDF. With axes of
+        matplotlib: draws the ops on them, one row for each device, and returns them."""
         import numpy
 
         if axes is None:
-            _, axes = matplotlib.pyplot.subplots(figsize=(10, 0.5 + 0.4 * len(self.devices)))
+            return Picture(self)
         spans = self.spans
         computes = spans["kind"] < self.kinds.index("send")
         for index, kind in enumerate(self.kinds):
@@ -196,6 +200,29 @@ class Run:
         return str(_process.server.request("draw", {"run": run, "what": what, "width": width})["text"])
 
 
+class Picture:
+    """A timeline: `save("figure.pdf")` or `save("figure.svg")` writes it, and notebooks show it."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    def save(self, file: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes SVG, or PDF with its fonts, by the ending of the name."""
+        name = os.fspath(file)
+        if not name.endswith((".svg", ".pdf")):
+            raise ValueError(f"'{name}' ends neither in .svg nor in .pdf")
+        content = bytes.fromhex(self._run._draw("pdf")) if name.endswith(".pdf") else self._run.svg().encode()
+        with open(name, "wb") as out:
+            out.write(content)
+
+    def _repr_svg_(self) -> str:
+        picture = self._run.svg()
+        return picture[picture.index("<svg"):]
+
+    def __repr__(self) -> str:
+        return f"<Picture of {self._run.title!r}; save(\"figure.pdf\") writes it>"
+
+
 class Table(Sequence[Mapping[str, Any]]):
     """Rows of results: `table[0]["period_s"]`, `table.to_pandas()`; `print(table)` is what the command line prints."""
 
@@ -217,6 +244,16 @@ class Table(Sequence[Mapping[str, Any]]):
         import pandas
 
         return pandas.DataFrame(self.rows)
+
+    def to_latex(self, columns: Optional[Sequence[str]] = None) -> str:
+        """A tabular of LaTeX with these columns, or all that hold plain values; needs the package booktabs."""
+        plain = (str, int, float, bool, type(None))
+        names = list(columns) if columns is not None else [
+            name for name in self.rows[0] if all(isinstance(row.get(name), plain) for row in self.rows)] if self.rows else []
+        cells = [[_latex(row.get(name)) for name in names] for row in self.rows]
+        lines = [" & ".join(row) + r" \\" for row in [[_latex(name) for name in names], *cells]]
+        return "\n".join([rf"\begin{{tabular}}{{{'l' * len(names)}}}", r"\toprule", *lines[:1], r"\midrule", *lines[1:],
+                          r"\bottomrule", r"\end{tabular}", ""])
 
     def __str__(self) -> str:
         return self.text
@@ -251,6 +288,29 @@ def _seconds(value: float) -> str:
         if value >= size:
             return f"{value / size:.4g} {unit}"
     return f"{value / 1e-9:.4g} ns"
+
+
+def _latex(value: Any) -> str:
+    text = "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\~{}", "^": r"\^{}", **{character: "\\" + character for character in "&%$#_{}"}}
+
+
+def compared(runs: Sequence[Run]) -> Table:
+    """Runs next to each other, as `stagecraft compare` prints them; runs without a scenario by their headlines."""
+    if not runs:
+        raise ValueError("there is no run to compare")
+    document: dict[str, Any] = {"runs": columns_of(runs, [None] * len(runs))}
+    here = all(run._key[0] == _process.server.generation and "period_s" in run.results for run in runs)
+    if not here or len(runs) < 2:
+        return Table(document, "runs", "\n".join(f"{run.title}: {run.headline()}" for run in runs))
+    names = [run.results.get("setup", {}).get("schedule", run.title) for run in runs]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({k + 1})" for k, name in enumerate(names)]
+    answer = _process.server.request("compare", {"runs": [run._key[1] for run in runs], "names": names})
+    return Table(document, "runs", answer["text"])
 
 
 def columns_of(runs: Sequence[Run], names: Sequence[Optional[str]]) -> list[dict[str, Any]]:

@@ -188,7 +188,7 @@ std::vector<Argument> compare_arguments() {
        true}};
   for (Argument& a : compare_schedules_arguments()) compare_arguments.push_back(std::move(a));
   compare_arguments.push_back(quiet_argument());
-  compare_arguments.push_back({"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"});
+  compare_arguments.push_back({"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"});
   return with_table_arguments(std::move(compare_arguments));
 }
 

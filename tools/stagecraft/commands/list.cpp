@@ -160,7 +160,7 @@ extern const Command list{
     .group = "Rest",
     .example = "stagecraft list schedules",
     .arguments = with_table_arguments({{"KIND", Argument::Kind::Text, kinds_text()},
-                                       {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
+                                       {"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"}}),
     .run = execute_list,
 };
 

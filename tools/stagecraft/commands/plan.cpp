@@ -66,7 +66,7 @@ extern const Command plan{
          {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
          {"--show", Argument::Kind::Flag, "Print the plans too"},
          quiet_argument(),
-         {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}}),
+         {"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"}}),
     .run = execute_plan,
 };
 

@@ -131,7 +131,7 @@ int execute_reproduce(const Arguments& a) {
     on_interrupt_say(fmt::format("the {} of {} printed above are done", reproductions.size(), asked.size()));
   }
   if (format == "text" && reproductions.size() > 1) print(wrap_lines("\n" + summary_text(reproductions), layout.width));
-  if (format == "csv" || format == "markdown") print(table_in_format(figures_of(reproductions), format, layout));
+  if (format == "csv" || format == "markdown" || format == "latex") print(table_in_format(figures_of(reproductions), format, layout));
   if (format == "json") print(reproduced_json(reproductions) + "\n");
   flush();
   if (a.has("html")) {
@@ -161,7 +161,7 @@ std::vector<Argument> reproduce_arguments() {
       {"--html", Argument::Kind::Text, "Write a page with plots to this file too"},
       force_argument(),
       quiet_argument(),
-      {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
+      {"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"}};
   for (Argument& a : picture_arguments("predicted over measured times", "predictions: "))
     arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));

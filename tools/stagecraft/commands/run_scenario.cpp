@@ -209,7 +209,7 @@ std::vector<Argument> run_arguments() {
       quiet_argument(),
       details_argument("all numbers of the run, all columns of the table, and the timeline of small runs"),
       {"--no-gantt", Argument::Kind::Flag, "With --details: do not draw the timeline of small runs"},
-      {"--format", Argument::Kind::Text, "text, json, csv or markdown", "text"}};
+      {"--format", Argument::Kind::Text, "text, json, csv, markdown or latex", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));
   arguments.push_back(draw_argument(kRunPictures));
   arguments.push_back(
@@ -225,7 +225,7 @@ extern const Command run_scenario{
     .summary = "Run a scenario on a backend and print its numbers",
     .group = "Plan",
     .example =
-        "stagecraft run scenarios/examples/quickstart.yaml --backend simgrid --set run.micro_batches=16 --out out/a",
+        "stagecraft run examples/quickstart --backend simgrid --set run.micro_batches=16 --out out/a",
     .arguments = run_arguments(),
     .run = execute_run_scenario,
     .shared = [](const Arguments& a) { return a.has("backend") && !simulates(a.text("backend")); },

@@ -313,7 +313,7 @@ std::vector<Argument> search_arguments() {
       {"-s,--set", Argument::Kind::List, "path=value of the scenario; may be repeated"},
       quiet_argument(),
       force_argument(),
-      {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
+      {"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"}};
   for (Argument& a : picture_arguments("the Pareto front")) arguments.push_back(std::move(a));
   for (Argument& a : host_arguments()) arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));

@@ -49,6 +49,18 @@ int list_points(const SweepPlan& plan) {
   return 0;
 }
 
+/// --label PATH=TEXT, as often as there are axes.
+std::map<std::string, std::string> labels_of(const Arguments& a) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& given : a.list("label")) {
+    const std::size_t at = given.find('=');
+    if (at == std::string::npos || at == 0)
+      throw InputError(fmt::format("--label: '{}' names no path", given), "--label run.micro_batches='micro-batches'");
+    labels[given.substr(0, at)] = given.substr(at + 1);
+  }
+  return labels;
+}
+
 SweepView view_of(const Arguments& a) {
   using Kind = SweepView::Kind;
   const std::string name = drawn_picture(a, kSweepPictures);
@@ -56,7 +68,7 @@ SweepView view_of(const Arguments& a) {
   return {name == "map"     ? Kind::Map
           : name == "front" ? Kind::Front
                             : Kind::Lines,
-          text("metric"), text("over"), text("by")};
+          text("metric"), text("over"), text("by"), labels_of(a)};
 }
 
 struct SweepRequest {
@@ -143,7 +155,7 @@ std::vector<Argument> sweep_arguments() {
        "Use results of other versions of Stagecraft for points without a result of this version"},
       quiet_argument(),
       {"-o,--out", Argument::Kind::Text, "SQLite file for the results (default: the sweep's name with .db)"},
-      {"--format", Argument::Kind::Text, "text, csv, json or markdown", "text"}};
+      {"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"}};
   for (Argument& a : picture_arguments("the results")) arguments.push_back(std::move(a));
   arguments.push_back(draw_argument(kSweepPictures));
   arguments.push_back(
@@ -152,6 +164,9 @@ std::vector<Argument> sweep_arguments() {
                        "With --svg or --pdf: the setting on the horizontal axis (default: that with most values)"});
   arguments.push_back({"--by", Argument::Kind::Text,
                        "With --svg or --pdf: the setting that gives the lines, or the vertical axis of the map"});
+  arguments.push_back(
+      {"--label", Argument::Kind::List,
+       "With --svg or --pdf: PATH=TEXT, what an axis is called, for a path or a metric; may be repeated"});
   for (Argument& a : host_arguments()) arguments.push_back(std::move(a));
   return with_table_arguments(std::move(arguments));
 }

@@ -31,11 +31,25 @@ std::string kept_text(const std::string& what, const ServedRun& run) {
   return html_page(std::vector{page_run}, page_run.name);
 }
 
-std::string svg_of(const ServedRun& run) {
+void check_picture_size(const ServedRun& run) {
   if (run.program().size() > kMostDrawn)
     throw Infeasible("size", fmt::format("a picture of {} instructions is not legible; up to {} are",
                                          run.program().size(), kMostDrawn));
+}
+
+std::string svg_of(const ServedRun& run) {
+  check_picture_size(run);
   return to_svg(timeline_picture(run.program(), run.outcome.timeline, run.cluster(), run.title, kScreenPicture));
+}
+
+/// A PDF file of the first iteration as hexadecimal digits, because JSON has text alone.
+std::string pdf_of(const ServedRun& run) {
+  check_picture_size(run);
+  const PdfFile pdf =
+      to_pdf(timeline_picture(run.program(), run.outcome.timeline, run.cluster(), run.title, kPagePicture, 0));
+  std::string text;
+  for (const char byte : pdf.bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
 }
 
 std::string draw(const std::string& what, const ServedRun& run, int width) {
@@ -52,6 +66,7 @@ std::string draw(const std::string& what, const ServedRun& run, int width) {
   if (!timeline.instruction_times) throw InputError("instructions were not timed (run.gpu.timing: off)");
   if (what == "gantt") return gantt(run.program(), timeline, run.cluster(), 0, width);
   if (what == "svg") return svg_of(run);
+  if (what == "pdf") return pdf_of(run);
   if (what == "html") return kept_text(what, run);
   if (what == "trace")
     return chrome_trace(run.program(), timeline, run.cluster(),
@@ -115,8 +130,11 @@ std::unique_ptr<FunctionOrder> read_order(Session& session, const Parameters& p)
   const std::optional<Placement> placement = word == "any" ? Placement::Any : parse_placement(word);
   if (!placement) throw InputError("there is no placement '" + word + "'", "any, linear, loop, v or wave");
   define(*order, *placement, asked.whole("chunks", 1, 1, kMostChunks));
-  order->rows = [&session](const ScheduleInput& in, const std::vector<std::vector<StageId>>& stages) {
-    session.connection.send(question_of(in, stages));
+  order->rows = [&session, name = order->name](const ScheduleInput& in,
+                                               const std::vector<std::vector<StageId>>& stages) {
+    Json question = question_of(in, stages);
+    question["name"] = name;
+    session.connection.send(question);
     const std::optional<Json> answer = session.connection.receive();
     const Json* rows = answer ? answer->find("rows") : nullptr;
     if (rows == nullptr) throw FunctionFailed();

@@ -78,13 +78,6 @@ Experiment with_stages(const Parameters& p, const Json& plan, const PlanSpec& wr
   return read_experiment(settled_scenario(std::move(tree)));
 }
 
-/// The catalog does not have the schedule, so its `run.schedule` map has only its name.
-ScheduleSpec spec_of(const FunctionOrder& order) {
-  Value options = map_at(order.where);
-  add_member(options, "name", Value::scalar(order.name, order.where));
-  return {&order.def, std::make_shared<const Value>(std::move(options))};
-}
-
 JsonArray layers_of(const Experiment& e) {
   JsonArray layers;
   const double samples = e.plan.micro_batch_size;
@@ -135,6 +128,13 @@ ScenarioReader reader_of(const Parameters& p, const FunctionOrder* order, const 
 }
 
 }  // namespace
+
+/// The catalog does not have the schedule, so its `run.schedule` map has only its name.
+ScheduleSpec spec_of(const FunctionOrder& order) {
+  Value options = map_at(order.where);
+  add_member(options, "name", Value::scalar(order.name, order.where));
+  return {&order.def, std::make_shared<const Value>(std::move(options))};
+}
 
 Experiment read_asked_experiment(const Parameters& p, const FunctionOrder* order) {
   Experiment e = load_experiment(p.text("file"), p.texts("sets"));

@@ -45,6 +45,9 @@ struct FunctionFailed {};
 /// The schedule that the parameter `order` describes; null without one. Its function asks the other program.
 std::unique_ptr<FunctionOrder> read_order(Session&, const Parameters&);
 
+/// `run.schedule` of an experiment with the order of a function.
+ScheduleSpec spec_of(const FunctionOrder&);
+
 /// The scenario of the parameters `file` and `sets`, with the stages of `plan` and the schedule `order` if they are
 /// there.
 Experiment read_asked_experiment(const Parameters&, const FunctionOrder*);

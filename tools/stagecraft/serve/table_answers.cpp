@@ -10,10 +10,13 @@
 #include "sim/experiment/limits.hpp"
 #include "sim/output/json_files.hpp"
 #include "sim/published/error_classes.hpp"
+#include "sim/schedule_file/csv.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "tools/stagecraft/run_folder.hpp"
+#include "tools/stagecraft/run_table.hpp"
 #include "tools/stagecraft/serve/session.hpp"
 #include "tools/stagecraft/timed_order.hpp"
 
@@ -82,12 +85,52 @@ Json answer_schedule(Session& session, const Parameters& p) {
   return keep_run(session, std::move(run), std::move(results), false);
 }
 
-Json answer_compare(Session&, const Parameters& p) {
+namespace {
+
+/// The orders that functions of the other program give on the plan of the scenario.
+std::vector<OwnOrder> orders_of_functions(Session& session, const Parameters& p) {
+  std::vector<OwnOrder> orders;
+  for (const Json& given : p.items("orders")) {
+    const Json wrapped = JsonObject{{"order", given}};
+    const std::unique_ptr<FunctionOrder> order = read_order(session, Parameters(wrapped, "orders"));
+    const OrderScope scope(order.get());
+    const PlannedExperiment planned =
+        plan_experiment(with_order(asked_scenario(p), spec_of(*order), weights_spec("auto")));
+    Schedule one = build_schedule(order->def, {.plan = planned.plan, .costs = planned.costs});
+    for (std::vector<Op>& row : one.ranks)  // The order of a file has no updates: each stage gets its own.
+      std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
+    orders.push_back({order->name, to_csv(one), order->where.file});
+  }
+  return orders;
+}
+
+/// Runs of this session next to each other, as `compare` prints the folders of runs.
+Json compared_runs(Session& session, const Parameters& p) {
+  std::vector<NamedResults> runs;
+  const std::vector<std::string> names = p.texts("names");
+  for (const Json& number : p.items("runs")) {
+    const auto run = session.runs.find(whole_number(number, "runs", 0, kLargestWhole));
+    if (run == session.runs.end() || !run->second->compiled)
+      throw InputError("a run is no longer there, or has no scenario", "run it again");
+    runs.push_back({runs.size() < names.size() ? names[runs.size()] : run->second->title,
+                    Json::parse(results_of(*run->second->compiled, run->second->outcome)).value()});
+  }
+  std::string text = to_text(run_table(runs));
+  for (const std::string& more : {plans_text(runs), limits_text(runs)})
+    if (!more.empty()) text += "\n" + more;
+  return table_answer(runs_json(runs), text);
+}
+
+}  // namespace
+
+Json answer_compare(Session& session, const Parameters& p) {
+  if (p.has("runs")) return compared_runs(session, p);
   const std::string backend = p.text("backend", "ideal");
   const ScheduleTable table = [&] {
-    ScheduleTable rows = compare_schedules(
-        asked_scenario(p),
-        {.schedules = p.text("schedules", "all"), .backend = backend, .replay = replay_of(p, backend)});
+    ScheduleTable rows = compare_schedules(asked_scenario(p), {.schedules = p.text("schedules", "all"),
+                                                               .orders = orders_of_functions(session, p),
+                                                               .backend = backend,
+                                                               .replay = replay_of(p, backend)});
     sort_rows(rows, parse_sort_key(p.text("by", "period")));
     return rows;
   }();
