@@ -64,9 +64,10 @@ constexpr ShareFactor kNemoShares[] = {
     {.device = "gb200", .format = NumberFormat::Bf16, .factor = 1.09, .runs = 6},
     {.device = "gb200", .format = NumberFormat::Fp8, .before = "25.09", .factor = 0.857, .runs = 3}};
 constexpr Seconds kDeepSpeedLaunch{56e-6};  // Fitted to 872 runs of vTrain on 2 to 8 A100.
-// Fitted to 43 functional tests of Megatron-LM and 18 runs of Megatron-Bridge with experts on x86 hosts; Grace is
-// alike.
-constexpr Seconds kMegatronLaunch{140e-6};
+// Fitted to 32 functional tests of Megatron-LM, which run deterministically and log each iteration.
+constexpr Seconds kMegatronLaunch{150e-6};
+// Fitted to runs of Megatron-Bridge with experts, and bounded by 19 dense runs of SimuMax, which take longer with more.
+constexpr Seconds kBridgeLaunch{110e-6};
 
 SoftwareStack megatron_2021(std::string_view name, std::string_view summary, std::string_view source) {
   SoftwareStack s{name, summary, source};
@@ -124,6 +125,7 @@ SoftwareStack nemo() {
                                   "several kernels",
                                   "NVIDIA/NeMo 24.07 to 25.07, performance guide and default configurations");
   s.releases = kNemoReleases;
+  s.launch = {kBridgeLaunch, kBridgeLaunch};
   s.overlap[Overlap::Tensor] = true;
   set_gradient_bytes(s, 2);
   s.pair_overlap = 0;
@@ -138,6 +140,7 @@ SoftwareStack megatron_bridge() {
       "Megatron-Bridge: megatron-core, collectives of the tensor group overlap, gradients are summed in 16 bits",
       "NVIDIA-NeMo/Megatron-Bridge, recipes; the shares that are hidden, 0.8 and 0.9, are assumed");
   s.releases = kBridgeReleases;
+  s.launch = {kBridgeLaunch, kBridgeLaunch};
   s.overlap[Overlap::Tensor] = true;
   set_gradient_bytes(s, 2);
   return s;
@@ -147,6 +150,7 @@ SoftwareStack megatron_no_overlap() {
   SoftwareStack s = megatron_core("megatron-no-overlap", "Megatron-LM 0.14 without overlap of collectives",
                                   "NVIDIA/Megatron-LM 0.14 with the options of SimuMax's runs (docs/b200)");
   s.releases = kOldMegatronReleases;
+  s.launch = {kBridgeLaunch, kBridgeLaunch};
   s.share_factors = {};
   s.overlap = kNothingOverlaps;
   s.overlap[Overlap::Messages] = true;

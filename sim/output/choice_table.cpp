@@ -315,10 +315,22 @@ std::string untried_sentence(const ChoiceTable& t) {
   return {};
 }
 
+/// How many rows differ by less than a measured time may from a predicted one.
+std::string within_interval(const ChoiceTable& t, const std::vector<Choice>& shown) {
+  if (!t.interval || shown.size() < 2) return {};
+  const Seconds limit = (1 + t.interval->half_width) * known_period(shown.front());
+  const auto close =
+      std::count_if(shown.begin(), shown.end(), [&](const Choice& c) { return known_period(c) <= limit; });
+  if (close < 2) return {};
+  return fmt::format("the first {} rows differ by less than this interval: measure them before you choose one\n",
+                     close);
+}
+
 /// What explains the columns and the rows.
 std::string explanations(const ChoiceTable& t, const std::vector<Choice>& shown) {
   std::string text = fmt::format("without enough memory: {} of {}\n", t.unfit, pluralize(t.simulated, "simulation"));
   text += budget_text({t.front.begin(), t.front.end()}, budget_columns_of(t)) + t.reserve + interval_line(t.interval);
+  text += within_interval(t, shown);
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
   text += about_replay(t) + about_memory(t.front.front());

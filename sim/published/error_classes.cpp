@@ -19,6 +19,9 @@ constexpr std::size_t kFewestRuns = 5;  // Below, 80 % of the runs of a class wo
 
 NumberFormat calibrated_format(NumberFormat f) { return f == NumberFormat::Fp16 ? NumberFormat::Bf16 : f; }
 
+/// A name of a stack with other switches means the stack: both have the same kernels and host.
+std::string stack_name(const SoftwareStack& s) { return std::string(s.base.empty() ? s.name : s.base); }
+
 bool same_model(const ErrorClass& a, const ErrorClass& b) { return a.small == b.small && a.experts == b.experts; }
 
 }  // namespace
@@ -41,7 +44,8 @@ PredictionInterval interval_of(std::vector<double> sizes, std::string class_name
 
 ErrorClass error_class(const MeasuredRun& m) {
   const bool experts = m.row.has("experts");
-  return {m.device, calibrated_format(m.format), !experts && m.predicted.parameters < kSmallModel, experts};
+  return {m.device, calibrated_format(m.format), stack_name(software_of(m)),
+          !experts && m.predicted.parameters < kSmallModel, experts};
 }
 
 ErrorClass error_class(const Experiment& e, DeviceTypeId type) {
@@ -50,7 +54,7 @@ ErrorClass error_class(const Experiment& e, DeviceTypeId type) {
     return std::any_of(layer.operations.begin(), layer.operations.end(),
                        [](const Operation& op) { return op.kind == OperationKind::Router; });
   });
-  return {e.cluster->types[type].preset, calibrated_format(e.rules->format),
+  return {e.cluster->types[type].preset, calibrated_format(e.rules->format), stack_name(e.software()),
           !experts && model.parameters() < kSmallModel, experts};
 }
 
@@ -66,11 +70,11 @@ std::optional<PredictionInterval> ErrorDistribution::interval_if(const ErrorClas
                                                                  bool every_format) const {
   std::vector<double> alike, on_device;
   for (const Distance& d : distances_) {
-    if (!same_model(d.kind, c) || d.kind.device != c.device || !accepts(d)) continue;
+    if (!same_model(d.kind, c) || d.kind.device != c.device || d.kind.software != c.software || !accepts(d)) continue;
     on_device.push_back(d.size);
     if (d.kind.format == c.format && !every_format) alike.push_back(d.size);
   }
-  const std::string runs = fmt::format("published runs of {} on {}", kind_text(c), c.device);
+  const std::string runs = fmt::format("published runs of {} with {} on {}", kind_text(c), c.software, c.device);
   if (alike.size() >= kFewestRuns) return interval_of(alike, fmt::format("{} in {}", runs, name(c.format)), true);
   if (on_device.size() >= kFewestRuns) return interval_of(on_device, runs, true);
   return {};
@@ -135,7 +139,9 @@ std::string coverage_text(std::span<const PredictionSet> sets) {
       const auto interval = errors.interval_without(kind, m);
       if (interval) widths.push_back(interval->half_width);
       without_run.add(distance, interval);
-      without_set.add(distance, errors.interval_without(kind, set));
+      auto without = errors.interval_without(kind, set);
+      if (!without) without = interval_of_unknown_software(kind);
+      without_set.add(distance, without);
     }
     line(set.name, widths, without_run, without_set);
     all_without_run += without_run, all_without_set += without_set;

@@ -14,6 +14,7 @@ namespace stagecraft {
 struct ErrorClass {
   std::string device;
   NumberFormat format = NumberFormat::Bf16;  ///< Formats of 16 bits count as one: they were calibrated together.
+  std::string software;                      ///< The stack; names of one with other switches count as that one.
   bool small = false;    ///< A model of fewer than 1.4 billion parameters, whose passes launches bound.
   bool experts = false;  ///< A model with routed experts.
 };
@@ -31,8 +32,9 @@ class ErrorDistribution {
 
   /// The interval of a class: with n runs the distance of rank ceil(0.8 (n + 1)), so that another run of the class is
   /// within it with a probability of at least 0.8 (split conformal prediction; Vovk et al., Algorithmic Learning in a
-  /// Random World, 2005). Where a class has fewer than five runs, or if asked, all formats of its device type count.
-  /// Nothing where these are fewer than five.
+  /// Random World, 2005). Only runs of its software count: constants of one framework say little of another. Where a
+  /// class has fewer than five runs, or if asked, all formats of its device type count. Nothing where these are fewer
+  /// than five.
   std::optional<PredictionInterval> interval(const ErrorClass&, bool every_format = false) const;
   /// The interval from all runs but one, or but one publication, to see whether it holds that.
   std::optional<PredictionInterval> interval_without(const ErrorClass&, const MeasuredRun& left_out) const;
@@ -51,6 +53,10 @@ class ErrorDistribution {
   std::vector<Distance> distances_;
 };
 
+/// The recorded interval of runs whose software is not known: the distances of published runs with the facts of other
+/// frameworks.
+std::optional<PredictionInterval> interval_of_unknown_software(const ErrorClass&);
+
 /// |measured / predicted - 1| of a run.
 double prediction_distance(const MeasuredRun&);
 
@@ -59,13 +65,15 @@ std::string coverage_text(std::span<const PredictionSet>);
 
 /// The interval of the times of an experiment: the widest of its device types. Nothing where layers are not priced from
 /// shapes: without `software`, or with given or measured times, or on a device type without figures for products. A
-/// class whose type is not calibrated, or has fewer than five runs, takes the distances of all runs of such models,
-/// priced with the shares of each other type that was fitted: what a wrong share costs. No run is simulated for it:
-/// intervals are in scenarios/predictions/intervals.csv.
+/// type that is not calibrated takes the distances of all runs of such models, priced with the shares of each other
+/// type that was fitted: what a wrong share costs. Software without five runs on the type, or attention by a kernel
+/// that was not measured there, takes the distances of such models priced with the facts of other frameworks. No run is
+/// simulated for it: intervals are in scenarios/predictions/intervals.csv.
 std::optional<PredictionInterval> prediction_interval(const Experiment&);
 
 /// That file, from runs that predict() has predicted. With `transferred`, also the intervals of types that are not
-/// calibrated, for which runs are simulated with the shares of other types.
+/// calibrated and of unknown software, for which runs are simulated with the shares of other types and with the facts
+/// of other frameworks.
 std::string intervals_csv(std::span<const PredictionSet>, bool transferred);
 
 /// The distance of rank ceil(0.8 (n + 1)) among n, and the median.

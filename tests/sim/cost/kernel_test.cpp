@@ -78,7 +78,7 @@ TEST_CASE("8-bit factors halve what a product reads, and cost casts") {
   slow.memory_rate = Bandwidth{1e11};
   const Kernel thin = product(1, 8192, 8192, 1, NumberFormat::Fp8);
   CHECK(time_of(thin, slow).value == doctest::Approx((8192 + 8192.0 * 8192 + 2 * 8192) / 0.85e11).epsilon(1e-9));
-  const SoftwareStack& stack = software_stack("megatron-bridge");
+  const SoftwareStack& stack = software_stack("megatron-core");
   CHECK(linear_kernels(10, 20, 30, NumberFormat::Bf16, stack).forward.size() == 1);
   const PassKernels narrow = linear_kernels(10, 20, 30, NumberFormat::Fp8, stack);
   CHECK(narrow.forward.back().bytes.value == 4 * 10 * 20);

@@ -14,10 +14,10 @@ CompiledExperiment interleaved(const char* card) {
   const std::string file = "build/chunk_updates_test.yaml";
   test::write_file(file, std::string("schema: scenario/2\n"
                                      "model: {builder: transformer, kind: gpt, layers: 16, hidden: 8192, heads: 64, "
-                                     "sequence: 4096, vocabulary: 32000}\n"
+                                     "sequence: 1024, vocabulary: 32000}\n"
                                      "cluster: {generator: nvlink_pods, types: {gpu: {preset: h100-sxm, memory: 1000 "
                                      "GB}}, nodes: [{name: n, count: "
-                                     "2, gpus: 4, type: gpu, inside: nvswitch, nics: each}], links: {nvlink: "
+                                     "8, gpus: 1, type: gpu, inside: nvswitch, nics: each}], links: {nvlink: "
                                      "{bandwidth: 450 GB/s, latency: 1 us}, "
                                      "nic: {bandwidth: ") +
                              card +

@@ -49,7 +49,7 @@ TEST_CASE("a group simulated by its collectives takes what a closed form said") 
     const Experiment e =
         scenario(fmt::format("stages: 1, replicas: {}, group: {{tensor: {}, sequence: true, context: {}}}", c.replicas,
                              c.tensor, c.context),
-                 "software: megatron-no-overlap\n");
+                 "software: {base: megatron-no-overlap, launch: 10 us}\n");  // The launch that the formula had.
     CHECK(outcome(e).report.period.value == doctest::Approx(c.seconds).epsilon(0.01));
   }
 }

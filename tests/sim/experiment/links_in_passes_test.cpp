@@ -69,7 +69,7 @@ TEST_CASE("a stack hides a sum of gradients behind the computation that there is
   const auto seconds = [](const char* software) {
     return period(three_sites("replicas: 8", "10 Mbit/s", "gpt-1.3b", "", software));
   };
-  CHECK(seconds("megatron-bridge") > 0.95 * seconds("plain"));
+  CHECK(seconds("megatron-core") > 0.95 * seconds("plain"));
 }
 
 TEST_CASE("groups inside a site take what they took") {

@@ -31,9 +31,11 @@ CompiledExperiment compiled(const std::string& scenario) {
 double qwen_step(const char* dispatcher, bool pairs, const std::string& curves = "") {
   const CompiledExperiment c = compiled(
       "model: qwen3-30b-a3b\n" + cluster("h100-sxm", 2) + curves +
-      fmt::format("plan: {{planner: balanced, stages: {}, replicas: 16, group: {{expert: 16, dispatcher: {}}}, shard: "
-                  "optimizer}}\nrun: {{schedule: {}, global_batch: 1024, iterations: 1}}\nsoftware: megatron-bridge\n",
-                  pairs ? 2 : 1, dispatcher, pairs ? "{name: interleaved, overlap_moe: true}" : "1f1b"));
+      fmt::format(
+          "plan: {{planner: balanced, stages: {}, replicas: 16, group: {{expert: 16, dispatcher: {}}}, shard: "
+          "optimizer}}\nrun: {{schedule: {}, global_batch: 1024, iterations: 1}}\nsoftware: {{base: megatron-bridge, "
+          "gradient_bytes: 4}}\n",  // The source does not say that it sums gradients in 16 bits.
+          pairs ? 2 : 1, dispatcher, pairs ? "{name: interleaved, overlap_moe: true}" : "1f1b"));
   return run(c, "ideal").report.period.value;
 }
 

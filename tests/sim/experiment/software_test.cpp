@@ -45,9 +45,9 @@ TEST_CASE("a name of another stack with other switches is that stack, and a note
   struct Row {
     const char *name, *meaning;
   };
-  for (const Row& row : {Row{"megatron-bridge", "{base: megatron-core, overlap: {tensor: true}}"},
-                         {"megatron-fsdp", "{base: megatron-core, overlap: {tensor: true}}"},
-                         {"megatron-bridge-overlap", "{base: megatron-core, overlap: {tensor: true, experts: true}}"},
+  for (const Row& row : {Row{"nemo-2024", "nemo"},
+                         {"megatron-fsdp", "megatron-bridge"},
+                         {"megatron-bridge-overlap", "{base: megatron-bridge, overlap: {experts: true}}"},
                          {"torchtitan-async-tp", "{base: torchtitan, overlap: {tensor: true}}"}}) {
     CAPTURE(row.name);
     const Experiment named = experiment(row.name), written = experiment(row.meaning);
