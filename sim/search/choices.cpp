@@ -193,7 +193,10 @@ void ChoiceSearch::run_published() {
   table_.published = published_choices(configured_, asked_.backend, asked_.contended, table_.iterations,
                                        runner_.parts(), objective_, limits_);
   for (const PublishedChoice& p : table_.published) {
-    if (!p.why_not.empty()) continue;
+    const bool is_asked = std::any_of(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& policy) {
+      return policy.schedule->name == p.choice.schedule;
+    });
+    if (!p.why_not.empty() || !is_asked) continue;
     reasons_.add(p.choice);
     if (may_be_better(p.choice.amount)) best_ = p.choice;
     put(p.choice, table_.front);

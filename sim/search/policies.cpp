@@ -19,6 +19,8 @@ const Strings kUsual = {"zb-v-auto",  "zb-v",  "zb-h2",       "interleaved-zb", 
                         "v-half",     "zb-2p", "interleaved", "1f1b-v",         "1f1b",
                         "eager-1f1b", "gpipe", "hanayo",      "v-min",          "looped-bfs"};
 const Strings kMegatron = {"1f1b", "interleaved"};  // All that Megatron-LM and what builds on it run.
+/// Schedules of torch.distributed.pipelining, which torchtitan runs.
+const Strings kTorchtitan = {"zb-v", "interleaved-zb", "interleaved", "dualpipev", "1f1b", "gpipe", "looped-bfs"};
 const Strings kUnflushed = {"pipedream", "2bw"};
 const Strings kFoundFromCosts = {"zb-1p", "zb-2p", "v-adaptive", "hanayo", "spp-pe"};
 /// Their backwards compute both gradients at once.
@@ -53,7 +55,10 @@ bool is_megatron(const SoftwareStack& software) {
 
 std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, const Strings& weights,
                                                   const SoftwareStack& software, const WeightsSpec& configured) {
-  Strings names = !schedules.empty() ? schedules : is_megatron(software) ? kMegatron : kUsual;
+  Strings names = !schedules.empty()                        ? schedules
+                  : is_megatron(software)                   ? kMegatron
+                  : software.name.starts_with("torchtitan") ? kTorchtitan
+                                                            : kUsual;
   const bool may_be_stale = !weights.empty() || (!configured.automatic && !configured.policy->needs_flush);
   if (schedules.empty() && may_be_stale) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
   // No training framework runs an order that was searched for, and with groups there are many plans.

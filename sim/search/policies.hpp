@@ -20,9 +20,9 @@ bool is_megatron(const SoftwareStack&);
 
 /// The policies that a search tries. A weights policy that needs a flush goes with the schedules that have one, any
 /// other with those that have none. Without names of weights, every schedule is tried with those that the scenario
-/// names. Without names of schedules the usual synchronous ones and `synthesised`, for software of Megatron-LM what it
-/// runs, and those without a flush where weights are named that need none. InputError for schedules that are not
-/// searched.
+/// names. Without names of schedules the usual synchronous ones and `synthesised`, for software of Megatron-LM and
+/// torchtitan what these run, and those without a flush where weights are named that need none. InputError for
+/// schedules that are not searched.
 std::vector<SchedulingPolicy> scheduling_policies(const std::vector<std::string>& schedules,
                                                   const std::vector<std::string>& weights, const SoftwareStack&,
                                                   const WeightsSpec& configured = weights_spec("auto"));

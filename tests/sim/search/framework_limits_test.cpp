@@ -37,9 +37,9 @@ ChoiceTable searched(const Strings& sets, int simulations = 200) {
 std::set<StateSharding> states_of(const ChoiceTable& table, const Strings& sets) {
   std::set<StateSharding> states;
   for (const Choice& c : table.front) {
-    Strings all = sets;
-    all.insert(all.end(), c.sets.begin(), c.sets.end());
-    const PlannedExperiment planned = plan_experiment(load_experiment(kFile, all));
+    Strings joined = sets;
+    joined.insert(joined.end(), c.sets.begin(), c.sets.end());
+    const PlannedExperiment planned = plan_experiment(load_experiment(kFile, joined));
     CAPTURE(join(c.sets, "; "));
     CHECK(framework_refusals(planned).empty());
     states.insert(planned.experiment.plan.sharding);
@@ -69,12 +69,12 @@ TEST_CASE("Megatron-FSDP divides weights where the scenario or its software asks
   const auto shardings = [](const Strings& sets) {
     return FrameworkLimits(load_experiment(kFile, sets), false).shardings();
   };
-  const std::vector<StateSharding> all{StateSharding::None, StateSharding::Optimizer, StateSharding::Gradients,
-                                       StateSharding::Weights};
-  CHECK(shardings(sets_for("megatron-fsdp")) == all);
-  CHECK(shardings(sets_for("megatron-core", {"plan.shard=weights"})) == all);
+  const std::vector<StateSharding> every_state{StateSharding::None, StateSharding::Optimizer, StateSharding::Gradients,
+                                               StateSharding::Weights};
+  CHECK(shardings(sets_for("megatron-fsdp")) == every_state);
+  CHECK(shardings(sets_for("megatron-core", {"plan.shard=weights"})) == every_state);
   CHECK(shardings(sets_for("megatron-core", {"plan.shard=optimizer"})).size() == 2);
-  CHECK(shardings(sets_for("plain")) == all);
+  CHECK(shardings(sets_for("plain")) == every_state);
 }
 
 TEST_CASE("switches of overlap that the framework has are tried, and are in the options of a row") {
@@ -87,8 +87,8 @@ TEST_CASE("switches of overlap that the framework has are tried, and are in the 
   int with_tensor_group = 0;
   for (const Choice& c : table.front) {
     const bool has_group = c.plan_words.find("TP ") != std::string::npos;
-    const std::string all = join(c.sets, "; ");
-    CHECK((all.find("software.overlap={tensor: true") != std::string::npos) == has_group);
+    const std::string settings = join(c.sets, "; ");
+    CHECK((settings.find("software.overlap={tensor: true") != std::string::npos) == has_group);
     with_tensor_group += has_group;
   }
   CHECK(with_tensor_group > 0);

@@ -299,7 +299,7 @@ std::vector<Argument> search_arguments() {
       {"--schedules", Argument::Kind::Text,
        "Names with commas between. chimera and other bidirectional schedules are tried only if named "
        "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
-       "interleaved)"},
+       "interleaved, and with torchtitan what it runs)"},
       {"--weights", Argument::Kind::Text,
        "Weights policies with commas between, or all; stale ones are included (default: the policy of the "
        "scenario, or what belongs to each schedule)"},
