@@ -34,8 +34,9 @@ struct Choice : RunRow {
 /// A published configuration of the same model and chip, simulated as the choices are.
 struct PublishedChoice {
   std::string name, source;
-  int devices = 0;      ///< GPUs of the published run.
-  std::string why_not;  ///< Why there is no simulation; empty where there is one.
+  int devices = 0;         ///< GPUs of the published run.
+  std::string why_not;     ///< Why there is no simulation; empty where there is one.
+  bool is_offered = true;  ///< It is a plan that the search could offer; false: it divides states that are not tried.
   Choice choice;
 };
 

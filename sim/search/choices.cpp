@@ -196,7 +196,7 @@ void ChoiceSearch::run_published() {
     const bool is_asked = std::any_of(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& policy) {
       return policy.schedule->name == p.choice.schedule;
     });
-    if (!p.why_not.empty() || !is_asked) continue;
+    if (!p.why_not.empty() || !p.is_offered || !is_asked) continue;
     reasons_.add(p.choice);
     if (may_be_better(p.choice.amount)) best_ = p.choice;
     put(p.choice, table_.front);

@@ -75,7 +75,8 @@ class RecipeRunner {
   }
 
   PublishedChoice run(const Recipe& r) const {
-    PublishedChoice published{.name = r.name, .source = r.source, .devices = r.devices, .why_not = {}, .choice = {}};
+    PublishedChoice published{
+        .name = r.name, .source = r.source, .devices = r.devices, .why_not = {}, .is_offered = true, .choice = {}};
     published.choice.sets = settings_of(r);
     if (published.choice.sets.empty()) {
       published.why_not = fmt::format("{} on {} cannot be divided so", pluralize(configured_.plan.mini_batch, "sample"),
@@ -85,6 +86,8 @@ class RecipeRunner {
     try {
       PlannedExperiment planned = plan_experiment(changed(configured_.experiment, published.choice.sets, iterations_));
       published.why_not = limits_.refusal_of(planned);
+      const std::vector<StateSharding>& states = limits_.shardings();
+      published.is_offered = std::find(states.begin(), states.end(), planned.experiment.plan.sharding) != states.end();
       if (published.why_not.empty()) simulate(std::move(planned), published.choice);
     } catch (const Infeasible& e) {
       published.why_not = e.problem().message;

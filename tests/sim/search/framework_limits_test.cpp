@@ -111,4 +111,19 @@ TEST_CASE("published recipes for the model and the chip begin the search, so tha
   CHECK(searched(sets_for("megatron-core"), 5).published.empty());  // No recipe is for eight layers.
 }
 
+// Megatron-Bridge trains Llama 3 70B on 64 B300 with Megatron-FSDP.
+TEST_CASE("a recipe with Megatron-FSDP is shown beside the rows, and is none of them") {
+  const Strings sets{"model=llama-3-70b", "cluster={base: superpod-b200, override: {nodes: 8, type: {preset: b300}}}",
+                     "plan={planner: balanced, stages: 1, replicas: 8, group: {tensor: 8, sequence: true}}",
+                     "run={schedule: 1f1b, global_batch: 256, precision: bf16}", "software=megatron-core"};
+  const ChoiceTable table = searched(sets, 1);
+  const auto recipe = std::find_if(table.published.begin(), table.published.end(), [](const PublishedChoice& p) {
+    return p.name.find("bridge-llama3-70b-64gpu-b300-bf16") != std::string::npos;
+  });
+  REQUIRE(recipe != table.published.end());
+  CHECK(recipe->choice.plan_words.find("ZeRO-3") != std::string::npos);
+  CHECK_FALSE(recipe->is_offered);
+  for (const Choice& c : table.front) CHECK(c.group.find("ZeRO-3") == std::string::npos);
+}
+
 }  // namespace stagecraft::framework_limits_test
