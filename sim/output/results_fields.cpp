@@ -3,6 +3,8 @@
 
 #include "sim/output/results_fields.hpp"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "sim/core/diagnostic.hpp"
@@ -282,6 +284,37 @@ const MapSpec& results_fields() {
   return spec;
 }
 
+namespace {
+
+constexpr std::size_t kCheckedTogether = 2000;
+
+/// Results of many devices have more values than a file may hold: their long lists are checked piece by piece.
+void check_results(const Json& results, const std::string& text, const std::string& file, config::Problems& problems) {
+  Json frame = JsonObject();
+  std::map<std::string, const Json::Array*> lists;
+  std::size_t longest = 0;
+  for (const JsonMember& member : results.members())
+    if (member.value.is_array() && member.value.items().size() > kCheckedTogether) {
+      lists[member.key] = &member.value.items();
+      longest = std::max(longest, member.value.items().size());
+    } else {
+      frame[member.key] = member.value;
+    }
+  if (lists.empty())
+    return static_cast<void>(check(config::parse_json(text, file, problems), results_fields(), {}, problems));
+  for (std::size_t begin = 0; begin < longest; begin += kCheckedTogether) {
+    for (const auto& [key, items] : lists) {
+      const std::size_t end = std::min(begin + kCheckedTogether, items->size());
+      JsonArray part;
+      for (std::size_t n = begin; n < end; ++n) part.push_back((*items)[n]);
+      frame[key] = std::move(part);
+    }
+    check(config::parse_json(frame.dump(), file, problems), results_fields(), {}, problems);
+  }
+}
+
+}  // namespace
+
 Json read_results(const std::string& text, const std::string& file) {
   const std::string help = "give the folder that stagecraft run --out wrote";
   std::optional<Json> json = Json::parse(text);
@@ -289,7 +322,7 @@ Json read_results(const std::string& text, const std::string& file) {
   if (!schema || *schema != "results/1")
     throw InputError({{{file, 0, 0}, {}, "these are not the results of a run", help, "not-results"}});
   config::Problems problems;
-  check(config::parse_json(text, file, problems), results_fields(), {}, problems);
+  check_results(*json, text, file, problems);
   problems.throw_if_any();
   return *std::move(json);
 }

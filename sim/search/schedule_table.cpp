@@ -252,6 +252,10 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
 
 OwnOrder own_order(const std::string& file) {
   const std::filesystem::path path(file);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    throw InputError(fmt::format("'{}' is not a known schedule, and there is no such file", file),
+                     "stagecraft list schedules shows the schedules; an order of your own is a file of PyTorch's CSV");
   const std::vector<std::string> built_in = names_of(schedules::catalog());
   const bool is_built_in = std::find(built_in.begin(), built_in.end(), path.stem().string()) != built_in.end();
   return {(is_built_in ? path.filename() : path.stem()).string(), read_file(file), file};

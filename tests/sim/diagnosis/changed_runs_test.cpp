@@ -25,8 +25,8 @@ TEST_CASE("changes are simulated within a limit of instructions") {
   const CompiledExperiment compiled = compile(load_experiment(kFile, {}));
   const ScenarioReader read = scenario_reader(kFile, {}, compiled.experiment);
   const std::size_t size = compiled.program.size();
-  for (const auto& [most, simulated] : {std::pair{3 * size + size / 2, 2}, {2 * size + size / 2, 1}, {size, 0}}) {
-    ChangedRuns changed(read, "ideal", Seconds{1}, 16, 8, most);
+  for (const auto& [limit, simulated] : {std::pair{3 * size + size / 2, 2}, {2 * size + size / 2, 1}, {size, 0}}) {
+    ChangedRuns changed(read, "ideal", Seconds{1}, 16, 8, limit);
     Finding finding = two_changes();
     changed.simulate(finding);
     int runs = 0;
