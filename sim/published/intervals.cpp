@@ -24,7 +24,7 @@ constexpr const char* kHeader = "device,format,software,models,runs,half_width,m
 constexpr const char* kUnknown = "unknown";  // In the column of software.
 /// Frameworks whose facts price runs of others, to see what unknown software costs.
 constexpr const char* kOtherStacks[] = {"plain", "megatron-core", "torchtitan"};
-constexpr std::size_t kMostTransferred = 60;  // Runs of each set that other frameworks price.
+constexpr std::size_t kMostTransferred = 24;  // Runs of each set that are simulated with what others have.
 
 std::string models_of(const ErrorClass& c) { return c.experts ? "experts" : c.small ? "small" : "large"; }
 
@@ -149,9 +149,9 @@ std::vector<TransferredRun> transferred_runs(std::span<const PredictionSet> sets
   std::vector<TransferredRun> list;
   for (const PredictionSet& set : sets) {
     const std::size_t step = (set.runs.size() + kMostTransferred - 1) / kMostTransferred;
-    for (std::size_t r = 0; r < set.runs.size(); ++r) {
+    for (std::size_t r = 0; r < set.runs.size(); r += step) {
       add_other_devices(set.runs[r], devices, list);
-      if (r % step == 0) add_other_software(set.runs[r], devices, list);
+      add_other_software(set.runs[r], devices, list);
     }
   }
   Activity activity("simulating runs with shares of other device types and facts of other frameworks");

@@ -31,20 +31,24 @@ struct Expected {
 };
 
 constexpr Expected kExpected[] = {
-    {"automodel", 3, 0.10001, 0.14161, 0.14161, 0.09574, 1},
+    {"automodel", 3, 0.08316, 0.16803, 0.16803, 0.09162, 2},
     {"bloom", 59, 0.05092, 0.13452, 0.47127, 0.06217, 50},
+    {"dgxc", 45, 0.02127, 0.04342, 0.05151, 0.02289, 45},
+    {"dgxc-experts", 15, 0.18007, 0.48501, 0.50944, 0.26631, 1},
     {"korthikanti", 5, 0.04027, 0.06840, 0.06840, 0.04118, 5},
-    {"megatron-bridge", 58, 0.04416, 0.10909, 0.16546, 0.05054, 50},
-    {"megatron-bridge-experts", 85, 0.12738, 0.39753, 0.65881, 0.17994, 36},
+    {"llm-foundry", 96, 0.03602, 0.09681, 0.26157, 0.05114, 87},
+    {"megatron-bridge", 58, 0.04239, 0.09946, 0.16850, 0.04828, 53},
+    {"megatron-bridge-experts", 85, 0.11878, 0.36000, 0.64106, 0.16189, 35},
+    {"megatron-ci", 51, 0.18938, 0.45298, 0.67778, 0.25661, 7},
     {"mt-nlg", 3, 0.21067, 0.23227, 0.23227, 0.21514, 0},
-    {"nemo", 17, 0.03355, 0.09690, 0.10909, 0.04027, 16},
-    {"sc21", 6, 0.06492, 0.08746, 0.08746, 0.06019, 6},
-    {"simumax-deepseek", 6, 0.10456, 0.21556, 0.21556, 0.12251, 2},
-    {"simumax-dense", 19, 0.04193, 0.05628, 0.06247, 0.03621, 19},
-    {"torchtitan", 24, 0.09045, 0.31055, 0.41683, 0.12192, 13},
-    {"torchtitan-405b", 3, 0.04710, 0.17849, 0.17849, 0.07976, 2},
-    {"torchtitan-h200", 2, 0.08906, 0.09705, 0.09705, 0.08906, 2},
-    {"vocabulary", 7, 0.11967, 0.14288, 0.14288, 0.11993, 1},
+    {"nemo", 17, 0.05151, 0.08732, 0.09946, 0.04396, 17},
+    {"sc21", 6, 0.06492, 0.08898, 0.08898, 0.06045, 6},
+    {"simumax-deepseek", 6, 0.09861, 0.20789, 0.20789, 0.11516, 3},
+    {"simumax-dense", 19, 0.03773, 0.07024, 0.08614, 0.03860, 19},
+    {"torchtitan", 24, 0.09045, 0.31055, 0.41683, 0.12249, 13},
+    {"torchtitan-405b", 3, 0.04710, 0.17849, 0.17849, 0.08434, 2},
+    {"torchtitan-h200", 2, 0.00877, 0.01744, 0.01744, 0.00877, 2},
+    {"vocabulary", 7, 0.11531, 0.13963, 0.13963, 0.11643, 1},
     {"vtrain-large", 66, 0.04226, 0.15153, 0.37008, 0.06532, 56},
     {"vtrain-small", 872, 0.06952, 0.17262, 0.30478, 0.08116, 538},
     {"zero-bubble", 12, 0.02695, 0.04806, 0.05463, 0.02777, 12},
@@ -91,6 +95,7 @@ TEST_CASE("simulations and the closed form, which knew less of a schedule, are n
   for (const PredictionSet& set : predicted_sets()) {
     CAPTURE(set.name);
     const ClosedForm closed = closed_form_of(set.name);
+    if (closed.predicted.empty()) continue;  // A set that is younger than the closed form.
     REQUIRE(closed.predicted.size() == set.runs.size());
     double apart = 0;
     for (std::size_t i = 0; i < set.runs.size(); ++i) {
@@ -121,7 +126,7 @@ TEST_CASE("README says the errors of all runs" * doctest::skip(!test::all_trials
   for (const PredictionSet& set : predicted_sets())
     for (const double e : time_errors(set)) errors.push_back(e);
   const ErrorSummary s = summarize(errors);
-  CHECK(s.count == 1247);
+  CHECK(s.count == 1454);
   const std::string page = read_file("README.md");
   CHECK(page.find(fmt::format("{:.1f} %, and 90 % of the errors are below {:.1f} %", 100 * s.median, 100 * s.p90)) !=
         std::string::npos);
