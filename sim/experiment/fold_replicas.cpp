@@ -1,4 +1,4 @@
-// One set of equal replicas in place of all: searches and tables simulate it, and its times are those of the others.
+// Replaces equal replicas by one set of them, which searches and sweeps simulate: the other sets have the same times.
 
 #include "sim/experiment/fold_replicas.hpp"
 
@@ -35,10 +35,10 @@ bool may_fold(const PlannedExperiment& p) {
          });
 }
 
-/// The ways between stages, there and back, of one replica after another.
-class Ways {
+/// The routes between the stages, in both directions, of each replica.
+class ReplicaRoutes {
  public:
-  Ways(const Plan& plan, const Cluster& cluster) : cluster_(cluster) {
+  ReplicaRoutes(const Plan& plan, const Cluster& cluster) : cluster_(cluster) {
     const Router router(cluster);
     routes_.resize(plan.stages.front().leaders.size());
     for (std::size_t r = 0; r < routes_.size(); ++r)
@@ -93,8 +93,8 @@ class Ways {
   std::vector<std::vector<Route>> routes_;  ///< [replica]
 };
 
-/// The sets of replicas that have no device, and where `ways` share links no link, in common.
-std::vector<Replicas> sets_of(const Plan& plan, const Ways& ways, bool shares_links) {
+/// The sets of replicas that have no device, and where `routes` share links no link, in common.
+std::vector<Replicas> sets_of(const Plan& plan, const ReplicaRoutes& routes, bool shares_links) {
   const int replicas = plan.stages.front().replicas();
   DisjointSets joined(replicas);
   std::map<DeviceId, int> first;
@@ -103,7 +103,7 @@ std::vector<Replicas> sets_of(const Plan& plan, const Ways& ways, bool shares_li
       const auto [user, is_new] = first.try_emplace(stage.leaders[r], r);
       if (!is_new) joined.join(user->second, r);
     }
-  if (shares_links) ways.join_by_links(joined);
+  if (shares_links) routes.join_by_links(joined);
   std::map<int, Replicas> sets;
   for (int r = 0; r < replicas; ++r) sets[joined.root(r)].push_back(r);
   std::vector<Replicas> result;
@@ -131,31 +131,31 @@ Counterparts counterparts(const Plan& plan, const Cluster& cluster, const std::v
 /// Keeps the devices of the first set in the groups of a sum. False where the groups do not meet the sets alike: then
 /// the devices that stay would wait for others than their counterparts do.
 bool keep_first_set(std::vector<std::vector<DeviceId>>& groups, const Counterparts& counterpart_of, std::size_t sets) {
-  struct Meeting {
+  struct SumMembers {
     std::set<DeviceId> with;  ///< The counterparts of all members.
     std::size_t times = 0;
   };
-  std::map<DeviceId, Meeting> meetings;  // Of each device of the first set and those that it stands for.
-  std::vector<std::vector<DeviceId>> kept;
+  std::map<DeviceId, SumMembers> members_of;  // [device of the first set]: what it and its counterparts sum with.
+  std::vector<std::vector<DeviceId>> retained;
   for (const std::vector<DeviceId>& group : groups) {
     std::set<DeviceId> with;
     std::vector<DeviceId> first;
     for (const DeviceId d : group) {
-      const auto found = counterpart_of.find(d);
-      if (found == counterpart_of.end()) return false;
-      with.insert(found->second);
-      if (found->second == d) first.push_back(d);
+      const auto it = counterpart_of.find(d);
+      if (it == counterpart_of.end()) return false;
+      with.insert(it->second);
+      if (it->second == d) first.push_back(d);
     }
     for (const DeviceId d : group) {
-      Meeting& meeting = meetings.try_emplace(counterpart_of.at(d), Meeting{with, 0}).first->second;
-      if (meeting.with != with) return false;
-      ++meeting.times;
+      SumMembers& members = members_of.try_emplace(counterpart_of.at(d), SumMembers{with, 0}).first->second;
+      if (members.with != with) return false;
+      ++members.times;
     }
     if (!first.empty() && first.size() != with.size()) return false;
-    if (!first.empty()) kept.push_back(std::move(first));
+    if (!first.empty()) retained.push_back(std::move(first));
   }
-  groups = std::move(kept);
-  return std::all_of(meetings.begin(), meetings.end(), [&](const auto& m) { return m.second.times == sets; });
+  groups = std::move(retained);
+  return std::all_of(members_of.begin(), members_of.end(), [&](const auto& m) { return m.second.times == sets; });
 }
 
 /// The time of the rings of a sum on an idle network; nothing where they differ.
@@ -181,18 +181,18 @@ bool price(Reduction& sum, const LinkCollectives* idle) {
                                             [&](ReductionBucket& b) { return is_priced(b.cost, b.bytes); }));
 }
 
-void keep(Plan& plan, StageCosts& costs, const Replicas& kept) {
-  const int replicas = plan.stages.front().replicas(), count = static_cast<int>(kept.size());
+void keep(Plan& plan, StageCosts& costs, const Replicas& retained) {
+  const int replicas = plan.stages.front().replicas(), count = static_cast<int>(retained.size());
   StageCosts few;
   for (const StageId s : plan.stages.ids()) {
     Stage& stage = plan.stages[s];
     std::vector<DeviceId> leaders;
-    std::vector<StageCost> own;
-    for (const int r : kept) {
+    std::vector<StageCost> stage_costs;
+    for (const int r : retained) {
       leaders.push_back(stage.leaders[r]);
-      own.push_back(costs.at(s, r));
+      stage_costs.push_back(costs.at(s, r));
     }
-    few.add(own);
+    few.add(stage_costs);
     stage.leaders = std::move(leaders);
     stage.shape.degrees.replicas = count;
     stage.micro_batch_size = stage.micro_batch_size / replicas * count;
@@ -205,11 +205,11 @@ void keep(Plan& plan, StageCosts& costs, const Replicas& kept) {
 
 std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment& p, const LinkCollectives* idle) {
   if (!may_fold(p)) return {};
-  const Ways ways(p.plan, p.cluster());
-  const std::vector<Replicas> sets = sets_of(p.plan, ways, !idle);
+  const ReplicaRoutes routes(p.plan, p.cluster());
+  const std::vector<Replicas> sets = sets_of(p.plan, routes, !idle);
   if (sets.size() < 2) return {};
   for (const Replicas& set : sets)
-    if (set.size() != sets.front().size() || !ways.alike(sets.front(), set)) return {};
+    if (set.size() != sets.front().size() || !routes.alike(sets.front(), set)) return {};
   const Counterparts counterpart_of = counterparts(p.plan, p.cluster(), sets);
   if (counterpart_of.empty()) return {};
   PlannedExperiment folded = p;
@@ -221,12 +221,13 @@ std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment& p, const
 }
 
 Schedule with_all_replicas(const Schedule& folded, const Plan& plan) {
-  Schedule all = empty_schedule(plan);
-  all.drain_every = folded.drain_every;
-  all.updates = folded.updates;
-  all.search = folded.search;
-  for (const Stage& stage : plan.stages) all.ranks[all.rank(stage.leaders.front())] = folded.row(stage.leaders.front());
-  return all;
+  Schedule schedule = empty_schedule(plan);
+  schedule.drain_every = folded.drain_every;
+  schedule.updates = folded.updates;
+  schedule.search = folded.search;
+  for (const Stage& stage : plan.stages)
+    schedule.ranks[schedule.rank(stage.leaders.front())] = folded.row(stage.leaders.front());
+  return schedule;
 }
 
 CompiledExperiment compile_folded(const PlannedExperiment& p, const LinkCollectives* idle) {

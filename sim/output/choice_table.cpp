@@ -322,8 +322,8 @@ std::string within_interval(const ChoiceTable& t, const std::vector<Choice>& sho
   const auto close =
       std::count_if(shown.begin(), shown.end(), [&](const Choice& c) { return known_period(c) <= limit; });
   if (close < 2) return {};
-  return fmt::format("the first {} rows differ by less than this interval: measure them before you choose one\n",
-                     close);
+  return fmt::format("the first {} differ by less than this interval: measure them before you choose one\n",
+                     pluralize(close, "row"));
 }
 
 /// What explains the columns and the rows.
