@@ -150,6 +150,36 @@ test('a comparison says which run is faster and what differs, and warns where ba
   assert.match(await text('notice'), /^Batches differ: A has 16, B has 32 samples/);
 });
 
+test('a large run opens at its warm-up, with a part drawn and a strip of the whole; its bars and numbers are of the whole run', async () => {
+  run('run', 'examples/quickstart', '-b', 'ideal', '--set', 'run.micro_batches=8000', '--set', 'report.svg=false', '--set', 'report.trace=false', '--out', at('large'));
+  await browser.open(at('large/report.html'));
+  assert.deepEqual(browser.complaints(), []);
+  const r = results('large'), [from, to] = await view();
+  assert.match(await text('drawn'), /^A large run: the timeline has the first [\d.]+ m?s of [\d.]+ s\. The strip above it and all numbers are of the whole run\.$/);
+  assert.ok(from === 0 && to < 1e12 * r.period_s / 100, `${from} to ${to}`);
+  assert.equal(await browser.evaluate('report.runs[0].wholeLength / 1e12 > report.length / 1e12'), true);
+  assert.equal(await browser.evaluate('document.getElementById("overview").hidden'), false);
+  const bars = id => browser.evaluate(`[...document.querySelectorAll('#${id} .rank')].map(r => [r.querySelector('.name').innerText, r.querySelector('.number').innerText])`);
+  const percent = share => `${(100 * share).toFixed(1)} % busy`;
+  assert.deepEqual(await bars('time-bars'), r.ranks.map(k => [k.rank, percent((k.compute_s + k.optimizer_s) / r.period_s)]));
+  assert.deepEqual((await bars('memory-bars')).map(b => b[0]), r.ranks.map(k => k.rank));
+  const { left, top } = await browser.evaluate('(({left, top}) => ({left, top}))(document.getElementById("overview").getBoundingClientRect())');
+  await browser.mouse('mousePressed', left + 40, top + 8, { button: 'left', clickCount: 1 });
+  await browser.mouse('mouseReleased', left + 40, top + 8, { button: 'left', clickCount: 1 });
+  assert.ok((await view())[0] > 0, 'a press on the strip moves the view');
+});
+
+test('no entry of the legend stands twice, and at 420 px nothing is wider than the page', async () => {
+  await browser.open(at('one.html'));
+  const entries = (await browser.evaluate(`[...document.querySelectorAll('#legend button')].map(b => b.innerText)`));
+  assert.equal(new Set(entries).size, entries.length, entries.join());
+  await browser.send('Emulation.setDeviceMetricsOverride', { width: 420, height: 900, deviceScaleFactor: 1, mobile: false });
+  await browser.frame();
+  assert.equal(await browser.evaluate('document.documentElement.scrollWidth <= document.documentElement.clientWidth'), true);
+  assert.ok(await browser.evaluate('Math.min(...[...document.querySelectorAll("#limits td.text:not(:nth-child(2))")].map(c => c.clientWidth)) > 300'));
+  await browser.send('Emulation.clearDeviceMetricsOverride');
+});
+
 test('idle devices are not drawn, and a note says so', async () => {
   await browser.open(at('one.html'));
   const idle = results('a').devices.filter(d => !d.used).map(d => d.name);
