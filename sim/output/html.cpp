@@ -183,11 +183,20 @@ HtmlSpans spans_of(const KeptRun& run, const Json& results, const std::map<std::
   return spans;
 }
 
+/// Drops all links but the busiest, which come first: a page shows 24 of them.
+void keep_busiest_links(Json& results) {
+  constexpr std::size_t kMostLinks = 2000;
+  const Json* links = results.find("links");
+  if (!links || links->items().size() <= kMostLinks) return;
+  results["links"] = JsonArray(links->items().begin(), links->items().begin() + kMostLinks);
+}
+
 /// What the page needs at once. The rest, `most_spans` at most, is appended to `parts`.
 Json run_json(const KeptRun& run, std::size_t most_spans, std::vector<std::string>& parts) {
   Json json = JsonObject{{"name", run.name},
                          {"results", read_results(run.results, run.name + "/results.json")},
                          {"scenario", run.scenario}};
+  keep_busiest_links(json["results"]);
   std::map<std::string, std::int64_t> devices;
   JsonArray names;
   for (const Json& d : json["results"].at("devices").items()) {
