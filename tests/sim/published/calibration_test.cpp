@@ -190,7 +190,8 @@ std::string large_and_tiny(const Accelerator& truth) {
 }  // namespace
 
 TEST_CASE("share and launch that made the times of runs are found together") {
-  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  device.launch = Seconds{56e-6}, device.has_launch = true;  // As its host takes in megatron-2021.
   Accelerator truth = device;
   truth.formats[NumberFormat::Bf16].share = 0.5;
   truth.launch = 2 * device.launch;
@@ -204,6 +205,46 @@ TEST_CASE("share and launch that made the times of runs are found together") {
   std::filesystem::create_directories("build/calibrated");
   test::write_file("build/calibrated/a100-80.yaml", calibrated_device_file(device, {fit}, "runs.csv"));
   CHECK(load_accelerator("build/calibrated/a100-80.yaml").launch.value == doctest::Approx(fitted.launch.value));
+}
+
+TEST_CASE("without a launch of its own, a device has that of its host in the framework of the runs") {
+  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  const PredictionSet runs = read_runs_csv(large_and_tiny(device), "a100-80");
+  CHECK(with_launch_of(runs, device).launch.value == doctest::Approx(56e-6));
+  PredictionSet mixed = runs;
+  *mixed.runs.front().row.find("software") = config::Value::scalar("megatron-core", {});
+  CHECK_THROWS_AS(with_launch_of(mixed, device), InputError);
+}
+
+namespace {
+
+/// Long and short sequences, with fused attention.
+PredictionSet long_and_short(const Accelerator& truth) {
+  std::vector<std::string> rows;
+  for (int i = 0; i < 9; ++i)
+    rows.push_back(fmt::format("r{}, torchtitan, bf16, 25 GB/s, {}, {}, 2048, 16, 8192, 1, 2", i, 512 << i, 4 + i % 2));
+  write_runs("name, software, format, card, sequence, layers, hidden, heads, vocabulary, micro_batch, micro_batches",
+             rows, truth, "build/attention.csv");
+  return read_runs_csv("build/attention.csv", "a100-80");
+}
+
+}  // namespace
+
+TEST_CASE("slow attention is found as such, and a share in its place is doubtful") {
+  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  Accelerator truth = device;
+  for (AttentionFacts* pass :
+       {&truth.attention[AttentionKernel::Flash2].forward, &truth.attention[AttentionKernel::Flash2].backward})
+    pass->share *= 0.5;
+  const PredictionSet runs = long_and_short(truth);
+  const Fit fit = fit_together(runs, device, {FreeNumber::Attention});
+  CHECK(fit.applied(device).attention[AttentionKernel::Flash2].forward.share ==
+        doctest::Approx(truth.attention[AttentionKernel::Flash2].forward.share).epsilon(0.01));
+  CHECK_FALSE(fit.is_doubtful());
+  const Fit share = fit_shares(runs, device).front();
+  REQUIRE_FALSE(share.correlated.empty());
+  CHECK(share.correlated.front().kind == FreeNumber::Attention);
+  CHECK(share.is_doubtful());
 }
 
 TEST_CASE("more numbers than runs support are refused, and so is a number that no run depends on") {
