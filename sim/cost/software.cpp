@@ -59,7 +59,7 @@ constexpr std::string_view kTorchtitanReleases[] = {"0.1", "0.2"};
 
 // The table of fits in scenarios/predictions/README.md lists these numbers with the runs that gave them.
 constexpr ShareFactor kNemoShares[] = {
-    {.device = "h100-sxm", .format = NumberFormat::Bf16, .factor = 1.095, .runs = 21},
+    {.device = "h100-sxm", .format = NumberFormat::Bf16, .before = "25.09", .factor = 1.095, .runs = 21},
     {.device = "b200", .format = NumberFormat::Bf16, .factor = 1.09, .runs = 0},
     {.device = "gb200", .format = NumberFormat::Bf16, .factor = 1.09, .runs = 6},
     {.device = "gb200", .format = NumberFormat::Fp8, .before = "25.09", .factor = 0.857, .runs = 3}};

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
 
@@ -37,16 +35,6 @@ TEST_CASE("an optimizer steps after all chunks of its rank, as frameworks do") {
     REQUIRE(row.size() > 4);
     for (std::size_t i = 0; i < row.size(); ++i) CHECK((row[i].kind == OpKind::Update) == (i + 4 >= row.size()));
   }
-}
-
-TEST_CASE("sums of gradients of one chunk run next to backwards of others") {
-  const CompiledExperiment slow = interleaved("20 GB/s"), fast = interleaved("1e6 GB/s");
-  double longest = 0;
-  for (const Reduction& r : slow.plan.reductions) longest = std::max(longest, r.cost.value_or(Seconds{}).value);
-  const double later = (run(slow, "ideal").report.makespan - run(fast, "ideal").report.makespan).value;
-  // A rank sums four chunks. Only the last of them has no backward next to it; messages between nodes are slower, too.
-  CHECK(longest > 0);
-  CHECK(later < 2 * longest);
 }
 
 }  // namespace stagecraft::chunk_updates_test

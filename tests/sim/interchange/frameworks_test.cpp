@@ -212,7 +212,7 @@ TEST_CASE("arguments of Megatron-LM say what the software stack overlaps, and im
   CHECK(
       refuses(megatron_arguments,
               planned("stages: 2, replicas: 4, group: {tensor: 4}", "1f1b", "llama-3-8b", {"software=megatron-bridge"}),
-              "software: megatron-core hides collectives of the tensor group, and Megatron-LM refuses "
+              "software: megatron-bridge hides collectives of the tensor group, and Megatron-LM refuses "
               "--tp-comm-overlap without sequence parallelism (AssertionError) = group: {sequence: true}"));
   CHECK(notes(megatron_arguments(planned("stages: 1, replicas: 32", "1f1b", "gpt2-xl", {"software=torchtitan"})),
               "not written: software: torchtitan, for which Megatron-LM has no arguments"));
