@@ -61,8 +61,6 @@ std::vector<config::Member> schedule_options(const PlanVariant& v, const Schedul
   return options;
 }
 
-}  // namespace
-
 void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
   const std::vector<DeviceId> used = devices_of(p.plan);
   for (const Stage& stage : p.plan.stages) {
@@ -85,6 +83,14 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   c.devices = static_cast<int>(used.size());
   c.stages = p.plan.different_stages();
 }
+
+/// How many times fewer instructions a simulation has than the plan.
+int copies_of(const PlannedExperiment& planned, const LinkCollectives* idle) {
+  const std::optional<PlannedExperiment> folded = fold_replicas(planned, idle);
+  return folded ? folded->plan.copies : 1;
+}
+
+}  // namespace
 
 CombinationRunner::CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>& policies,
                                      std::string backend, int iterations, const SearchObjective& objective,
@@ -161,9 +167,9 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
   e.run.micro_batches = v.micro_batches;
   try {
     auto planned = std::make_shared<const PlannedExperiment>(plan_experiment(e));
-    const std::optional<PlannedExperiment> folded = fold_replicas(*planned, idle_);
     const double instructions = instructions_of(planned->plan, iterations_, true);
-    too_large_to_simulate = instructions > max_instructions * (folded ? folded->plan.copies : 1);
+    too_large_to_simulate =
+        instructions > max_instructions && instructions > max_instructions * copies_of(*planned, idle_);
     if (too_large_to_simulate) return nullptr;
     describe_choice(*planned, v, parts_, c->properties);
     c->flushes = e.schedule.flushes();
