@@ -61,6 +61,8 @@ std::vector<config::Member> schedule_options(const PlanVariant& v, const Schedul
   return options;
 }
 
+}  // namespace
+
 void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
   const std::vector<DeviceId> used = devices_of(p.plan);
   for (const Stage& stage : p.plan.stages) {
@@ -83,6 +85,8 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   c.devices = static_cast<int>(used.size());
   c.stages = p.plan.different_stages();
 }
+
+namespace {
 
 /// How many times fewer instructions a simulation has than the plan.
 int copies_of(const PlannedExperiment& planned, const LinkCollectives* idle) {
