@@ -103,13 +103,13 @@ void ChoiceSearch::replay(std::vector<int> trials) {
       if (ends_early())
         aside_.push_back(number);
       else if (is_worth(choice(number)))
-        few.push_back(number), results_[number].done = false;
+        few.push_back(number + kReplayJob), results_[number].done = false;
       else
         take_in(number, results_[number]);
     }
     if (!few.empty()) distribute(few);
-    for (const int number : few)
-      if (results_[number].done)
+    for (const int job : few)
+      if (const int number = task_of(job); results_[number].done)
         take_in(number, results_[number]);
       else
         aside_.push_back(number);
@@ -143,14 +143,14 @@ TaskResult result_from(const std::string& text, const SearchTask& task, const Co
 
 }  // namespace
 
-std::string ChoiceSearch::description_of(int number) const {
-  const SearchTask& task = tasks_[number];
+std::string ChoiceSearch::description_of(int job) const {
+  const SearchTask& task = tasks_[task_of(job)];
   if (task.variant) return Json(JsonObject{{"variant", task.variant->number}}).dump();
   const SchedulingPolicy& policy = task.combination.policy;
   const auto at = std::find_if(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& p) {
     return p.schedule == policy.schedule && p.weights == policy.weights;
   });
-  const std::optional<Trial>& ran = results_.at(number).trial;
+  const Trial* ran = job == task_of(job) ? nullptr : &*results_.at(task_of(job)).trial;
   return Json(JsonObject{{"variant", task.combination.candidate->variant.number},
                          {"policy", at - policies_.begin()},
                          {"ran", ran ? json_of(std::string(), *ran) : Json()}})
@@ -206,21 +206,21 @@ void ChoiceSearch::evaluate(std::vector<int> batch) {
   distribute(batch);
 }
 
-void ChoiceSearch::distribute(const std::vector<int>& batch) {
+void ChoiceSearch::distribute(const std::vector<int>& jobs) {
   const auto is_over = [this] {
     show();
     return asked_.stop() || (asked_.time && seconds() > asked_.time->value + kMpiGraceSeconds);
   };
   const auto take_end = [this](const JobEnd& end) {
-    TaskResult& result = results_.at(end.job);
+    TaskResult& result = results_.at(task_of(end.job));
     if (end.how == JobEnd::How::Undone)
       table_.stopped = end.text;
     else if (end.how == JobEnd::How::Done && !result.done)
-      result = result_from(end.text, tasks_[end.job], runner_);
+      result = result_from(end.text, tasks_[task_of(end.job)], runner_);
     if (result.candidate) kept_by_[result.candidate.get()] = end.rank;
   };
-  farm_.run(batch, is_over, take_end, [this](int number) {
-    const auto at = kept_by_.find(tasks_[number].combination.candidate.get());
+  farm_.run(jobs, is_over, take_end, [this](int job) {
+    const auto at = kept_by_.find(tasks_[task_of(job)].combination.candidate.get());
     return at == kept_by_.end() ? -1 : at->second;
   });
   if (table_.stopped == "interrupted") farm_.leave_at_once();
@@ -231,13 +231,13 @@ bool ChoiceSearch::is_worth(const Choice& c) const {
                                                  [&](const Choice& other) { return covers_when_known(other, c); });
 }
 
-TaskResult ChoiceSearch::result_of(int number) const {
-  const SearchTask& task = tasks_[number];
-  TaskResult result = results_.at(number);
+TaskResult ChoiceSearch::result_of(int job) const {
+  const SearchTask& task = tasks_[task_of(job)];
+  TaskResult result = results_.at(task_of(job));
   result.done = true;
   if (task.variant)
     result.candidate = runner_.candidate(*task.variant, kMostInstructions, result.too_large_to_simulate);
-  else if (result.trial)
+  else if (job != task_of(job))
     runner_.replay(task.combination, *result.trial);
   else
     result.trial = runner_.run(task.combination);

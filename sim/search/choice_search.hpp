@@ -48,6 +48,10 @@ class ChoiceSearch {
   using SteadyClock = std::chrono::steady_clock;
   static constexpr double kLess = 1 - 1e-9;
   static constexpr const char* kMost = "--most";
+  /// Added to the number of a task in the number of the job that simulates it with contention: an answer to the first
+  /// job that comes late is none to the second.
+  static constexpr int kReplayJob = 1 << 30;
+  static int task_of(int job) { return job & ~kReplayJob; }
 
   void search();
   /// On another process than the first: evaluates tasks until the first one ends the search.
@@ -80,13 +84,13 @@ class ChoiceSearch {
   /// Fills `results_` with the results of a batch; a task that has to stop stays undone.
   void evaluate(std::vector<int> batch);
   /// Evaluates on the workers of all processes.
-  void distribute(const std::vector<int>& batch);
+  void distribute(const std::vector<int>& jobs);
   /// Simulates with contention what is worth it after each few of them, the shortest first, and takes all in.
   void replay(std::vector<int> trials);
   bool waits_for_replay(const TaskResult&) const;
-  /// What another process has to know to evaluate a task.
-  std::string description_of(int number) const;
-  TaskResult result_of(int number) const;
+  /// What another process has to know to do a job.
+  std::string description_of(int job) const;
+  TaskResult result_of(int job) const;
   /// The result of a task in the file of the search, if that says enough.
   std::optional<Trial> saved_trial(const SearchTask& task) const;
   void take_in(int number, const TaskResult& result);

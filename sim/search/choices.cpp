@@ -77,11 +77,11 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
              .stop = [this] { return reason_to_stop(); },
              .key = question_of(configured, asked),
              .other_work = "searches for another answer",
-             .describe = [this](int number) { return description_of(number); },
+             .describe = [this](int job) { return description_of(job); },
              .do_described = [this](const std::string& description) { return evaluate_described(description); },
              .elsewhere = asked.elsewhere},
-            [this](int number) {
-              results_.at(number) = result_of(number);
+            [this](int job) {
+              results_.at(task_of(job)) = result_of(job);
               return std::string();
             }) {
   table_.title = configured.title.empty() ? "(untitled)" : configured.title;

@@ -54,6 +54,8 @@ const config::MapSpec& saved_trial_fields() {
           real("work_s", 0, kInfinity).doc("Work of the busiest device in a period, in seconds."),
           real("energy_J", 0, kInfinity).doc("Energy of one more iteration, in joules."),
           real("unexchanged", 0, kInfinity).doc("Gradients of tied weights whose exchange is not simulated, in bytes."),
+          text("overlap").doc(
+              "The setting of software.overlap that the framework runs it with; empty: the scenario's."),
           text("weights").doc("Weights policy."),
           map("contended", contended).optional().doc("The result with network contention, where it is known.")}};
   return spec;
