@@ -290,18 +290,22 @@ constexpr std::size_t kCheckedTogether = 2000;
 
 /// Results of many devices have more values than a file may hold: their long lists are checked piece by piece.
 void check_results(const Json& results, const std::string& text, const std::string& file, config::Problems& problems) {
+  const auto is_long = [](const JsonMember& m) {
+    return m.value.is_array() && m.value.items().size() > kCheckedTogether;
+  };
+  const auto& members = results.members();
+  if (members.size() > kCheckedTogether || std::none_of(members.begin(), members.end(), is_long))
+    return static_cast<void>(check(config::parse_json(text, file, problems), results_fields(), {}, problems));
   Json frame = JsonObject();
   std::map<std::string, const Json::Array*> lists;
   std::size_t longest = 0;
-  for (const JsonMember& member : results.members())
-    if (member.value.is_array() && member.value.items().size() > kCheckedTogether) {
+  for (const JsonMember& member : members)
+    if (is_long(member)) {
       lists[member.key] = &member.value.items();
       longest = std::max(longest, member.value.items().size());
     } else {
       frame[member.key] = member.value;
     }
-  if (lists.empty())
-    return static_cast<void>(check(config::parse_json(text, file, problems), results_fields(), {}, problems));
   for (std::size_t begin = 0; begin < longest; begin += kCheckedTogether) {
     for (const auto& [key, items] : lists) {
       const std::size_t end = std::min(begin + kCheckedTogether, items->size());
