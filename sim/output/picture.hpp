@@ -93,9 +93,9 @@ Picture side_by_side(std::vector<Picture>);
 
 std::string to_svg(const Picture&);
 
-/// A PDF 1.4 file of one page. It embeds the characters of embedded_font() that it has, as wide as in Helvetica; a build
-/// without that font names Helvetica, which readers have. It has the characters of Windows-1252; `replaced` is the
-/// number of others, which are printed as "?".
+/// A PDF 1.4 file of one page. It embeds the characters of embedded_font() that it has, as wide as in Helvetica; a
+/// build without that font names Helvetica, which readers have. It has the characters of Windows-1252; `replaced` is
+/// the number of others, which are printed as "?".
 struct PdfFile {
   std::string bytes;
   int replaced = 0;

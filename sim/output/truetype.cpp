@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <vector>
 
-
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft {

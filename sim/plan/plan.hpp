@@ -66,8 +66,9 @@ struct Plan {
   IdVector<StageId, Stage> stages;
   std::vector<StageEdge> edges;
   int mini_batch = 1;  ///< Samples in one iteration.
-  /// Equal sets of replicas. Where there are several, the plan has the samples and the replicas of one, which stands for
-  /// the others: see sim/experiment/fold_replicas.hpp. Its reductions have their prices, and among their members its own.
+  /// Equal sets of replicas. Where there are several, the plan has the samples and the replicas of one, which stands
+  /// for the others: see sim/experiment/fold_replicas.hpp. Its reductions have their prices, and among their members
+  /// its own.
   int copies = 1;
   /// What derive_reductions() says about the stages above. A schedule that never flushes has no moment at which all
   /// gradients of tied parameters exist, so their reductions are removed there.

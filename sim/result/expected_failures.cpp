@@ -30,7 +30,8 @@ std::optional<Json> expected_failures(const Program& program, const Report& repo
   if (report.economics && report.economics->interval.value > 0) return {};
   double largest = 0;
   for (const PipelineRank& r : report.ranks) largest = std::max(largest, checkpoint_bytes(r));
-  const Seconds mtbf{kHoursBetweenFailures * kSecondsOfHour / devices}, checkpoint{std::max(1.0, largest / kBytesPerSecond)};
+  const Seconds mtbf{kHoursBetweenFailures * kSecondsOfHour / devices},
+      checkpoint{std::max(1.0, largest / kBytesPerSecond)};
   const Seconds interval = best_checkpoint_interval(mtbf, checkpoint);
   return JsonObject{{"failures_per_day", 24 * kSecondsOfHour / mtbf.value},
                     {"goodput", goodput(mtbf, checkpoint, Seconds{kRestart}, interval)},

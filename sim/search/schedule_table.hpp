@@ -24,9 +24,9 @@ OwnOrder own_order(const std::string& file);
 struct ScheduleTableOptions {
   std::string schedules = "all";
   std::vector<OwnOrder> orders = {};  ///< After the schedules.
-  std::string backend = "ideal";   ///< A simulator.
-  bool keep = false;               ///< Whether rows keep programs and timelines, for drawings.
-  int replay = 0;                  ///< Number of rows to replay on `fluid`.
+  std::string backend = "ideal";      ///< A simulator.
+  bool keep = false;                  ///< Whether rows keep programs and timelines, for drawings.
+  int replay = 0;                     ///< Number of rows to replay on `fluid`.
   SortKey by = SortKey::Period;  ///< Time: the rows with the shortest makespan are replayed; else the shortest period.
 };
 

@@ -159,8 +159,9 @@ extern const Command list{
         "scenarios, sweeps, profiles or what is published",
     .group = "Rest",
     .example = "stagecraft list schedules",
-    .arguments = with_table_arguments({{"KIND", Argument::Kind::Text, kinds_text()},
-                                       {"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"}}),
+    .arguments =
+        with_table_arguments({{"KIND", Argument::Kind::Text, kinds_text()},
+                              {"--format", Argument::Kind::Text, "text, csv, json, markdown or latex", "text"}}),
     .run = execute_list,
 };
 

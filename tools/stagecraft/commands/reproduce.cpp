@@ -131,7 +131,8 @@ int execute_reproduce(const Arguments& a) {
     on_interrupt_say(fmt::format("the {} of {} printed above are done", reproductions.size(), asked.size()));
   }
   if (format == "text" && reproductions.size() > 1) print(wrap_lines("\n" + summary_text(reproductions), layout.width));
-  if (format == "csv" || format == "markdown" || format == "latex") print(table_in_format(figures_of(reproductions), format, layout));
+  if (format == "csv" || format == "markdown" || format == "latex")
+    print(table_in_format(figures_of(reproductions), format, layout));
   if (format == "json") print(reproduced_json(reproductions) + "\n");
   flush();
   if (a.has("html")) {

@@ -224,8 +224,7 @@ extern const Command run_scenario{
     .name = "run",
     .summary = "Run a scenario on a backend and print its numbers",
     .group = "Plan",
-    .example =
-        "stagecraft run examples/quickstart --backend simgrid --set run.micro_batches=16 --out out/a",
+    .example = "stagecraft run examples/quickstart --backend simgrid --set run.micro_batches=16 --out out/a",
     .arguments = run_arguments(),
     .run = execute_run_scenario,
     .shared = [](const Arguments& a) { return a.has("backend") && !simulates(a.text("backend")); },
