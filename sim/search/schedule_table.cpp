@@ -253,7 +253,9 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
 OwnOrder own_order(const std::string& file) {
   const std::filesystem::path path(file);
   std::error_code error;
-  if (!std::filesystem::exists(path, error))
+  const bool exists = std::filesystem::exists(path, error);
+  if (!exists && path.extension().empty()) get_from(schedules::catalog(), "schedule", file);  // Suggests a name.
+  if (!exists)
     throw InputError(fmt::format("'{}' is not a known schedule, and there is no such file", file),
                      "stagecraft list schedules shows the schedules; an order of your own is a file of PyTorch's CSV");
   const std::vector<std::string> built_in = names_of(schedules::catalog());

@@ -65,7 +65,8 @@ Argument trace_range_argument() {
 
 void check_trace_options(const Arguments& a) {
   if (asked_range(a) && !a.has("trace") && !a.has("out"))
-    throw InputError("--micro-batches chooses what a trace has, and none is written", "--trace FILE or --out FOLDER");
+    throw InputError("--micro-batches chooses what a trace has, and none is written",
+                     "--trace FILE or --out FOLDER; the scenario has its micro-batches by --set run.micro_batches=N");
   if (a.has("trace")) check_output_of(a, "trace");
   if (a.text("trace").ends_with(".gz")) check_gzip();
 }

@@ -94,10 +94,8 @@ int execute_predictions(const Arguments& a) {
 
 int execute_reproduce(const Arguments& a) {
   const std::vector<std::string> names = a.list("NAME");
-  const bool of_runs = std::any_of(names.begin(), names.end(), [](const std::string& name) {
-    return name == kPredictions || has_measured_runs(name);
-  });
-  if (of_runs) return execute_predictions(a);
+  const auto is_of_runs = [](const std::string& name) { return name == kPredictions || has_measured_runs(name); };
+  if (std::any_of(names.begin(), names.end(), is_of_runs)) return execute_predictions(a);
   for (const char* option : {"simulate", "refit", "intervals"})
     if (a.flag(option))
       throw InputError(fmt::format("--{} is for predictions", option),
