@@ -221,7 +221,6 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
     return def.name != "csv" || experiment.schedule.def->name == "csv";
   };
   std::vector<std::string> names;
-  if (words.empty()) return names;
   if (words == "all") {
     for (const ScheduleDef* def : schedules::catalog())
       if (def->trains && readable(*def)) names.emplace_back(def->name);
@@ -253,9 +252,7 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
 OwnOrder own_order(const std::string& file) {
   const std::filesystem::path path(file);
   std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
-  if (!exists && path.extension().empty()) get_from(schedules::catalog(), "schedule", file);  // Suggests a name.
-  if (!exists)
+  if (!std::filesystem::exists(path, error))
     throw InputError(fmt::format("'{}' is not a known schedule, and there is no such file", file),
                      "stagecraft list schedules shows the schedules; an order of your own is a file of PyTorch's CSV");
   const std::vector<std::string> built_in = names_of(schedules::catalog());
@@ -265,8 +262,9 @@ OwnOrder own_order(const std::string& file) {
 
 ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTableOptions& asked) {
   check_backend(asked.backend);
-  std::vector<std::string> names = parse_schedules(asked.schedules, configured);
   std::vector<OwnOrder> orders = asked.orders;
+  std::vector<std::string> names;
+  if (!asked.schedules.empty() || orders.empty()) names = parse_schedules(asked.schedules, configured);
   for (const std::string& name : names)
     if (is_file(name)) orders.push_back(own_order(name));
   std::erase_if(names, is_file);
