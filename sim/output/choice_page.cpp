@@ -13,10 +13,10 @@
 namespace stagecraft {
 namespace {
 
-/// A narrow screen has a picture of its own, with text as large.
+/// A narrow screen gets a second picture, with text as large.
 const PictureSize kWidePlot{760, 11}, kNarrowPlot{300, 9};
 
-/// The front as SVG in HTML, for both widths; empty where nothing fits. The page has a heading of its own.
+/// The front as SVG in HTML, for both widths; empty where nothing fits. The page has a heading besides.
 std::string front_svg(const ChoiceTable& table) {
   if (table.front.empty()) return {};
   std::string text;
