@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/core.h>
 
@@ -24,7 +25,14 @@ config::MapSpec make_failure_fields() {
               quantity("checkpoint", Dimension::Time).doc("Time to write a checkpoint, in which nothing is computed."),
               quantity("restart", Dimension::Time)
                   .fallback("0 s")
-                  .doc("Time from a failure until the job computes again from its newest checkpoint.")}};
+                  .doc("Time from a failure until the job computes again from its newest checkpoint."),
+              quantity("repair", Dimension::Time)
+                  .optional()
+                  .doc("Time until a node that failed is back. Without it a spare node always takes its place."),
+              integer("spares", 0, 1e6)
+                  .fallback("0")
+                  .doc("With `repair`: nodes that wait to take the place of one that failed. The job stops while more "
+                       "nodes are in repair.")}};
 }
 
 }  // namespace
@@ -32,6 +40,13 @@ config::MapSpec make_failure_fields() {
 double goodput(Seconds mtbf, Seconds checkpoint, Seconds restart, Seconds interval) {
   const double m = mtbf.value, t = interval.value;
   return t / (m * std::exp(restart.value / m) * std::expm1((t + checkpoint.value) / m));
+}
+
+double availability(Seconds mtbf, Seconds repair, int spares) {
+  const double a = repair / mtbf;
+  double loss = 1;
+  for (int lines = 1; lines <= spares + 1; ++lines) loss = a * loss / (lines + a * loss);
+  return 1 - loss;
 }
 
 Seconds best_checkpoint_interval(Seconds mtbf, Seconds checkpoint) {
@@ -74,6 +89,12 @@ Economics economics(const TrainingBudget& budget, const std::map<std::string, in
     const Seconds mtbf = f.mtbf / devices;
     e.interval = best_checkpoint_interval(mtbf, f.checkpoint);
     e.goodput = goodput(mtbf, f.checkpoint, f.restart, e.interval);
+    e.spares = f.spares;
+    if (f.repair.value > 0) {
+      for (int spares = 0; spares <= f.spares + 1; ++spares)
+        e.goodput_of_spares.push_back(e.goodput * availability(mtbf, f.repair, spares));
+      e.goodput = e.goodput_of_spares[static_cast<std::size_t>(f.spares)];
+    }
   }
   const double rate = tokens_per_second * e.goodput;
   if (rate <= 0) return e;
@@ -107,6 +128,8 @@ TrainingBudget read_budget(const config::Value& report) {
     budget.failures = {.mtbf = config::as_seconds(f->at("mtbf")),
                        .checkpoint = config::as_seconds(f->at("checkpoint")),
                        .restart = config::as_seconds(f->at("restart"))};
+    if (const config::Value* repair = f->find("repair")) budget.failures->repair = config::as_seconds(*repair);
+    budget.failures->spares = static_cast<int>(config::as_real(f->at("spares")));
     config::Problems problems;
     for (const char* field : {"mtbf", "checkpoint"})
       if (config::as_seconds(f->at(field)).value <= 0)
@@ -135,6 +158,16 @@ std::vector<EconomicsLine> economics_lines(const Economics& e) {
     lines.push_back(
         {"goodput", fmt::format("{:.1f} %", 100 * e.goodput),
          fmt::format("with failures and a checkpoint every {} (Daly 2006)", training_time_text(e.interval))});
+  if (!e.goodput_of_spares.empty()) {
+    std::string others;
+    const int last = static_cast<int>(e.goodput_of_spares.size()) - 1;
+    for (const int spares : std::set{0, std::max(0, last - 2), last})
+      if (spares != e.spares)
+        others += fmt::format("{}{:.1f} % with {}", others.empty() ? "" : ", ",
+                              100 * e.goodput_of_spares[static_cast<std::size_t>(spares)],
+                              spares == 0 ? "none" : fmt::format("{}", spares));
+    lines.push_back({"spare nodes", fmt::format("{}", e.spares), "goodput " + others});
+  }
   if (e.dollars_per_billion_tokens > 0)
     lines.push_back({"cost", dollars_text(e.dollars_per_billion_tokens), "for 10^9 tokens"});
   if (e.duration.value > 0)
@@ -146,6 +179,10 @@ std::vector<EconomicsLine> economics_lines(const Economics& e) {
 Json economics_json(const Economics& e) {
   Json json = JsonObject{{"devices", e.devices}, {"goodput", e.goodput}};
   if (e.interval.value > 0) json["checkpoint_interval_s"] = e.interval.value;
+  if (!e.goodput_of_spares.empty()) {
+    json["spares"] = e.spares;
+    json["goodput_of_spares"] = e.goodput_of_spares;
+  }
   if (e.dollars_per_billion_tokens > 0) json["dollars_per_billion_tokens"] = e.dollars_per_billion_tokens;
   if (e.duration.value > 0) json["duration_s"] = e.duration.value;
   if (e.dollars > 0) json["dollars"] = e.dollars;
@@ -162,6 +199,10 @@ config::Field economics_field() {
           real("checkpoint_interval_s", 0, kInfinity)
               .optional()
               .doc("Computation between two checkpoints, the optimum by Daly's estimate."),
+          integer("spares", 0, 1e6).optional().doc("Spare nodes, where the time of a repair is given."),
+          list("goodput_of_spares", real("share", 0, 1))
+              .optional()
+              .doc("Goodput with 0, 1, ... spare nodes, up to one more than there are."),
           real("dollars_per_billion_tokens", 0, kInfinity).optional().doc("Dollars for 10^9 tokens."),
           real("duration_s", 0, kInfinity).optional().doc("Time of the whole training, with failures."),
           real("dollars", 0, kInfinity).optional().doc("Cost of the whole training.")}};

@@ -17,6 +17,8 @@ struct FailureModel {
   Seconds mtbf;        ///< Mean time between failures of one device.
   Seconds checkpoint;  ///< Time in which a checkpoint is written and nothing is computed.
   Seconds restart;     ///< Time from a failure to the first operation from the newest checkpoint.
+  Seconds repair = {};  ///< Time until what failed is back; 0: a spare node always takes its place.
+  int spares = 0;      ///< Nodes that wait to take the place of one that failed, while it is repaired.
 };
 
 /// What a training run is to be: `report` of a scenario.
@@ -45,6 +47,9 @@ struct Economics {
   double dollars = 0;  ///< Price of all tokens, likewise.
   double goodput = 1;  ///< Share of the time that is training which no failure undoes.
   Seconds interval;    ///< Computation between two checkpoints, by Daly's estimate of the optimum.
+  int spares = 0;      ///< Of the budget.
+  /// Goodput with 0, 1, ... spare nodes, up to one more than the budget has; empty where no time of repair is given.
+  std::vector<double> goodput_of_spares;
 };
 
 /// Goodput with exponentially distributed failures every `mtbf` seconds of the whole job, by Daly's model of the
@@ -52,6 +57,12 @@ struct Economics {
 /// R seconds to restart (J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps,
 /// Future Generation Computer Systems 22, 2006, equation 20).
 double goodput(Seconds mtbf, Seconds checkpoint, Seconds restart, Seconds interval);
+
+/// Share of the time in which enough nodes work. Nodes fail while the job runs, every `mtbf` seconds one of the job's,
+/// and each is back after `repair` seconds on average; the job stops while more are in repair than there are spares.
+/// With exponential times that is the share of calls that find a free line of spares + 1, Erlang's loss formula B for
+/// a = repair / mtbf: 1 - B(spares + 1, a), by B(0) = 1, B(c) = a B(c - 1) / (c + a B(c - 1)). Spares do not fail.
+double availability(Seconds mtbf, Seconds repair, int spares);
 
 /// The interval with the most goodput: sqrt(2 d M) (J. W. Young, A first order approximation to the optimum checkpoint
 /// interval, Communications of the ACM 17, 1974) with two more terms (Daly 2006, equation 37), and M from d = 2 M on.

@@ -34,9 +34,15 @@ function mainShares(r) {
   const used = r.devices.filter(d => d.used && d.time);
   return Object.fromEntries(MAIN_CLASSES.map(([key]) => [key, share(used.reduce((sum, d) => sum + d.time[key + '_s'], 0), used.length * r.period_s)]));
 }
+/** What spare nodes are worth, where the scenario has the time of a repair. */
+function sparesText({ spares, goodput_of_spares: shares }) {
+  if (!shares) return '';
+  const others = [...new Set([0, Math.max(0, spares - 1), spares + 1])].filter(n => n !== spares);
+  return `, and ${countText(spares, 'spare node')}; ${others.map(n => `${percentText(shares[n])} with ${n || 'none'}`).join(', ')}`;
+}
 /** Goodput with the failures of the scenario, or by published rates. */
 function goodputCards({ results: { economics: e, expected_failures: expected } }) {
-  if (e?.checkpoint_interval_s > 0) return [card('Goodput', percentText(e.goodput), '', `with the failures of the scenario and a checkpoint every ${daysText(e.checkpoint_interval_s)}`)];
+  if (e?.checkpoint_interval_s > 0) return [card('Goodput', percentText(e.goodput), '', `with the failures of the scenario and a checkpoint every ${daysText(e.checkpoint_interval_s)}${sparesText(e)}`)];
   if (!expected) return [];
   const more = `${numberText(expected.failures_per_day)} failures a day as in Llama 3, a checkpoint of ${secondsText(expected.checkpoint_s)} every ${daysText(expected.checkpoint_interval_s)}, ${secondsText(expected.restart_s)} to restart`;
   return [card('Goodput, expected', percentText(expected.goodput), '', e?.duration_s > 0 ? `${more}; the training then takes ${daysText(e.duration_s / expected.goodput)}` : more)];
@@ -69,7 +75,7 @@ function fillLimits(section, place, runs) {
     if (runs.length > 1) place.append(element('h3', labelOf(run)));
     if (run.results.diagnosis_note) place.append(element('p', `${run.results.diagnosis_note[0].toUpperCase()}${run.results.diagnosis_note.slice(1)}.`));
     if (!(run.results.diagnosis?.length > 0)) continue;
-    const table = element('table', undefined, { class: 'words' }), wide = element('div', undefined, { class: 'wide' });
+    const table = element('table', undefined, { class: 'words' }), wide = element('div', undefined, { class: 'wide', tabindex: 0, role: 'group', 'aria-label': 'what limits it' });
     wide.append(table);
     fillTable(table, ['costs', 'cause', 'what would help'], run.results.diagnosis.map(f => ({
       name: f.cause.replaceAll('-', ' '), kind: 'text', cells: [f.lost_s > 0 ? percentText(f.share) : '\u2013', f.sentence, suggestionList(f.suggestions, samplesOf(run))],

@@ -4,6 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/core/numbers.hpp"
+#include "sim/core/random.hpp"
+
 namespace stagecraft::economics_test {
 
 constexpr double kHour = 3600, kDay = 24 * kHour;
@@ -63,6 +66,42 @@ TEST_CASE("failures make a training longer and dearer by its goodput") {
   CHECK(with.goodput == doctest::Approx(1 - lost).epsilon(0.002));
   CHECK(with.duration.value == doctest::Approx(without.duration.value / with.goodput));
   CHECK(with.dollars == doctest::Approx(without.dollars / with.goodput));
+}
+
+TEST_CASE("without spares the job waits for each repair; spares bring it towards what restarts alone cost") {
+  // Erlang's loss formula: B(1, a) = a / (1 + a), B(2, a) = a^2 / (2 + 2 a + a^2).
+  const double a = 0.5;
+  CHECK(availability({kDay}, {a * kDay}, 0) == doctest::Approx(1 / (1 + a)).epsilon(1e-12));
+  CHECK(availability({kDay}, {a * kDay}, 1) == doctest::Approx((2 + 2 * a) / (2 + 2 * a + a * a)).epsilon(1e-12));
+  CHECK(availability({kDay}, {0}, 0) == 1);
+  TrainingBudget budget;
+  budget.failures = {.mtbf = {8 * kDay}, .checkpoint = {60}, .restart = {600}};
+  const double always = economics(budget, {{"gpu", 8}}, 0).goodput;
+  budget.failures->repair = {a * kDay}, budget.failures->spares = 1;
+  const Economics e = economics(budget, {{"gpu", 8}}, 0);
+  REQUIRE(e.goodput_of_spares.size() == 3);
+  CHECK(e.goodput_of_spares[0] == doctest::Approx(always / (1 + a)).epsilon(1e-12));
+  CHECK(e.goodput == e.goodput_of_spares[1]);
+  CHECK(e.goodput_of_spares[1] < e.goodput_of_spares[2]);
+  CHECK(e.goodput_of_spares[2] < always);
+  CHECK(economics_lines(e)[1].note.find("with none") != std::string::npos);
+}
+
+TEST_CASE("availability is the share of time in which a job with spares runs, as events say") {
+  for (const int spares : {0, 1, 3}) {
+    Rng rng(7, std::to_string(spares));
+    const auto after = [&](double mean) { return -mean * std::log(1 - rng.uniform()); };
+    double now = 0, runs = 0;
+    int broken = 0;
+    for (int event = 0; event < 200000; ++event) {  // Rates: failures 1 while it runs, repairs 1 / 2 each.
+      const bool is_running = broken <= spares;
+      const double failure = is_running ? after(1) : kInfinity, repair = broken > 0 ? after(2.0 / broken) : kInfinity;
+      const double step = std::min(failure, repair);
+      now += step, runs += is_running ? step : 0;
+      broken += failure < repair ? 1 : -1;
+    }
+    CHECK(runs / now == doctest::Approx(availability({1}, {2}, spares)).epsilon(0.01));
+  }
 }
 
 }  // namespace stagecraft::economics_test
