@@ -339,6 +339,22 @@ std::string to_text(const ScheduleProblem& p) {
   return fmt::format("{}: {}{}", p.code, place, p.message);
 }
 
+std::vector<Diagnostic> grouped_diagnostics(const std::vector<ScheduleProblem>& problems,
+                                            const std::function<Diagnostic(const ScheduleProblem&)>& diagnostic) {
+  std::vector<Diagnostic> list;
+  std::map<std::string, std::size_t> places;  // In the list, by the problem without its numbers.
+  for (const ScheduleProblem& p : problems) {
+    std::string kind = p.code + " " + p.message;
+    std::erase_if(kind, [](char c) { return c >= '0' && c <= '9'; });
+    const auto [place, is_new] = places.try_emplace(kind, list.size());
+    if (is_new)
+      list.push_back(diagnostic(p));
+    else
+      ++list[place->second].more;
+  }
+  return list;
+}
+
 void throw_if_any(const std::vector<ScheduleProblem>& problems, const std::string& what) {
   if (problems.empty()) return;
   if (cannot_be_done(problems.front()))

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,10 @@ GlobalOrder global_order(const Schedule&, const Plan&, int iterations,
 
 /// "cycle: rank 1, column 3 (1B1): ..." in one line.
 std::string to_text(const ScheduleProblem&);
+/// The diagnostic of each problem. Of those that differ in the numbers of their ops alone, such as "0B0 never runs" and
+/// "1B0 never runs", the first stands for all and says how many more there are.
+std::vector<Diagnostic> grouped_diagnostics(const std::vector<ScheduleProblem>&,
+                                            const std::function<Diagnostic(const ScheduleProblem&)>& diagnostic);
 /// Whether the schedule is well formed but deadlocks, does not fit, or learns with mixed versions: levels 4, 6, 7
 /// and 9.
 bool cannot_be_done(const ScheduleProblem&);

@@ -80,15 +80,14 @@ std::optional<Where> cell_of(const CsvRows::Row& row, const std::string& op, boo
 void check_rows(const Schedule& schedule, const Plan& plan, const CsvRows& csv) {
   const std::vector<ScheduleProblem> problems = validate(schedule, plan, {});
   if (problems.empty()) return;
-  std::vector<Diagnostic> list;
-  for (const ScheduleProblem& p : problems) {
+  std::vector<Diagnostic> list = grouped_diagnostics(problems, [&](const ScheduleProblem& p) -> Diagnostic {
     const auto row = static_cast<std::size_t>(std::max(p.rank, 0));
     std::optional<Where> cell;
     if (p.column >= 0 && row < csv.rows.size()) cell = cell_of(csv.rows[row], p.op, p.code == "duplicate");
     const Where& line = p.rank >= 0 && row < csv.rows.size() ? csv.rows[row].where : csv.where;
-    list.push_back({cell.value_or(line), "run.schedule", p.message,
-                    p.level >= 4 ? "an op of the cycle has to move before the op that waits for it" : "", p.code});
-  }
+    return {cell.value_or(line), "run.schedule", p.message,
+            p.level >= 4 ? "an op of the cycle has to move before the op that waits for it" : "", p.code};
+  });
   if (problems.front().level >= 4) throw Infeasible(std::move(list.front()));
   throw InputError(std::move(list));
 }

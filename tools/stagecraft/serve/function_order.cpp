@@ -41,8 +41,8 @@ void check(const RankedPlan& ranked, const Rows& rows) {
   }
   const auto problems = validate(schedule, ranked.plan, {.iterations = 1, .trains = current_order->def.trains});
   if (problems.empty()) return;
-  std::vector<Diagnostic> list;
-  for (const ScheduleProblem& problem : problems) list.push_back(diagnostic_of(problem, place_of(problem, rows)));
+  std::vector<Diagnostic> list = grouped_diagnostics(
+      problems, [&](const ScheduleProblem& problem) { return diagnostic_of(problem, place_of(problem, rows)); });
   if (cannot_be_done(problems.front())) throw Infeasible(list.front());
   throw InputError(std::move(list));
 }
