@@ -27,13 +27,13 @@ struct FrameworkFiles {
 TrainingSetup read_bridge(const std::string& text, const std::string& file, const SetupOptions&) {
   TrainingSetup setup;
   std::vector<Diagnostic> problems;
-  for (const BrokenRule& broken : broken_bridge_rules(text)) {
-    const FrameworkRule& rule = find_rule(bridge_rules(), broken.rule);
+  for (const Diagnostic& broken : broken_bridge_rules(text)) {
+    const FrameworkRule& rule = find_rule(bridge_rules(), broken.code);
     const std::string message = refused_by(bridge_rules(), rule) + broken.message;
     if (rule.only_warns())
       setup.assumed.push_back(message);
     else
-      problems.push_back({{file, 0, 0}, "", message, broken.help, broken.rule});
+      problems.push_back({{file, 0, 0}, "", message, broken.help, broken.code});
   }
   if (!problems.empty()) throw InputError(std::move(problems));
   return setup;

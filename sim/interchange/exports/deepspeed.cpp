@@ -49,7 +49,7 @@ class DeepspeedWriter {
     if (shape_.shard_copies() > 1)
       refusals_.add("DeepSpeed's ZeRO divides over all replicas", "shard without within", "shard");
     const DeepspeedRun run{.stages = ranks_, .zero = static_cast<int>(shape_.sharding)};
-    for (const BrokenRule& broken : broken_deepspeed_rules(run)) refusals_.add(deepspeed_rules(), broken, broken.place);
+    for (const Diagnostic& broken : broken_deepspeed_rules(run)) refusals_.add(deepspeed_rules(), broken, broken.path);
     const std::string_view precision = precision_of(p_);
     if (precision != "bf16" && precision != "fp16" && precision != "fp32" && precision != "tf32")
       refusals_.add_of_model(fmt::format("DeepSpeed's configuration has no {}: the model's code makes it", precision),

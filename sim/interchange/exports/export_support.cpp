@@ -26,11 +26,11 @@ void ExportRefusals::add_of_schedule(std::string why, std::string help) {
   problems_.back().code = kScheduleRefusal;
 }
 
-void ExportRefusals::add(const FrameworkRules& framework, const BrokenRule& broken, std::string_view field) {
-  const FrameworkRule& rule = find_rule(framework, broken.rule);
+void ExportRefusals::add(const FrameworkRules& framework, const Diagnostic& broken, std::string_view field) {
+  const FrameworkRule& rule = find_rule(framework, broken.code);
   if (rule.only_warns()) return;
   add(refused_by(framework, rule) + broken.message, broken.help, field);
-  problems_.back().code = broken.rule;
+  problems_.back().code = broken.code;
 }
 
 void ExportRefusals::add(Diagnostic problem) {

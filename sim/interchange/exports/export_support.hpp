@@ -24,7 +24,7 @@ class ExportRefusals {
   /// The framework does not have the schedule. The code is kScheduleRefusal.
   void add_of_schedule(std::string why, std::string help);
   /// A rule of the framework that the plan breaks; a warning is none.
-  void add(const FrameworkRules&, const BrokenRule&, std::string_view field = {});
+  void add(const FrameworkRules&, const Diagnostic&, std::string_view field = {});
   /// The problem as another reader found it, without its place, which is in a text that is not written.
   void add(Diagnostic problem);
   void require_usual_order(const Degrees&);

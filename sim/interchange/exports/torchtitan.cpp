@@ -87,11 +87,11 @@ class TorchtitanWriter {
   }
 
   void refuse_rules() {
-    for (const BrokenRule& broken : broken_torchtitan_rules(run_of()))
+    for (const Diagnostic& broken : broken_torchtitan_rules(run_of()))
       refusals_.add(torchtitan_rules(), broken,
-                    broken.place == "schedule" ? "stages"
-                    : broken.place == "batch"  ? ""
-                                               : broken.place);
+                    broken.path == "schedule" ? "stages"
+                    : broken.path == "batch"  ? ""
+                                              : broken.path);
   }
 
   void refuse_schedule() {

@@ -107,13 +107,13 @@ class DeepspeedReader {
                            .bf16 = enabled("bf16"),
                            .overlaps_sums = overlap && *overlap == Json(true)};
     std::vector<Diagnostic> problems;
-    for (const BrokenRule& broken : broken_deepspeed_rules(run)) {
-      const FrameworkRule& rule = find_rule(deepspeed_rules(), broken.rule);
+    for (const Diagnostic& broken : broken_deepspeed_rules(run)) {
+      const FrameworkRule& rule = find_rule(deepspeed_rules(), broken.code);
       const std::string message = refused_by(deepspeed_rules(), rule) + broken.message;
       if (rule.only_warns())
         s_.assumed.push_back(message);
       else
-        problems.push_back({{file_, 0, 0}, "", message, broken.help, broken.rule});
+        problems.push_back({{file_, 0, 0}, "", message, broken.help, broken.code});
     }
     if (!problems.empty()) throw InputError(std::move(problems));
   }

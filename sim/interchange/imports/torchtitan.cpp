@@ -260,14 +260,14 @@ class TorchtitanReader {
     run_.compiles_model = compiles_model();
     run_.disables_graphs = take("training.disable_cuda_graphs") != nullptr;
     std::vector<Diagnostic> problems;
-    for (const BrokenRule& broken : broken_torchtitan_rules(run_)) {
-      const std::string key = key_of(broken.rule);
+    for (const Diagnostic& broken : broken_torchtitan_rules(run_)) {
+      const std::string key = key_of(broken.code);
       const auto given = values_.find(key);
       problems.push_back({{file_, given == values_.end() ? 0 : given->second.line, given == values_.end() ? 0 : 1},
                           given == values_.end() ? "" : key,
-                          refused_by(torchtitan_rules(), find_rule(torchtitan_rules(), broken.rule)) + broken.message,
+                          refused_by(torchtitan_rules(), find_rule(torchtitan_rules(), broken.code)) + broken.message,
                           broken.help,
-                          broken.rule});
+                          broken.code});
     }
     if (!problems.empty()) throw InputError(std::move(problems));
   }

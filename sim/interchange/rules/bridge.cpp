@@ -45,15 +45,15 @@ const FrameworkRules& bridge_rules() {
   return rules;
 }
 
-std::vector<BrokenRule> broken_bridge_rules(const std::string& text) {
+std::vector<Diagnostic> broken_bridge_rules(const std::string& text) {
   const std::map<std::string, std::string> overrides = overrides_of(text);
   const auto value = [&](const char* key) {
     const auto entry = overrides.find(key);
     return entry == overrides.end() ? std::string() : entry->second;
   };
-  std::vector<BrokenRule> broken;
+  std::vector<Diagnostic> broken;
   const auto require = [&](bool holds, const char* rule, const char* message, const char* help) {
-    if (!holds) broken.push_back({rule, "", message, help});
+    if (!holds) broken.push_back({{}, "", message, help, rule});
   };
   const std::string batch = value("train.micro_batch_size"), tensor = value("model.tensor_model_parallel_size");
   require(value("dataset.enable_in_batch_packing") != "true" || batch != "1", "packing",

@@ -9,6 +9,6 @@ namespace stagecraft {
 
 /// The rules of Megatron-Bridge that overrides of a recipe break, warnings among them. The text has the recipe's name
 /// and overrides: "llama3_8b_pretrain_8gpu_h100_bf16_config train.micro_batch_size=1".
-std::vector<BrokenRule> broken_bridge_rules(const std::string& text);
+std::vector<Diagnostic> broken_bridge_rules(const std::string& text);
 
 }  // namespace stagecraft

@@ -25,10 +25,10 @@ const FrameworkRules& deepspeed_rules() {
   return rules;
 }
 
-std::vector<BrokenRule> broken_deepspeed_rules(const DeepspeedRun& r) {
-  std::vector<BrokenRule> broken;
+std::vector<Diagnostic> broken_deepspeed_rules(const DeepspeedRun& r) {
+  std::vector<Diagnostic> broken;
   const auto require = [&](bool holds, const char* rule, const char* place, std::string message, std::string help) {
-    if (!holds) broken.push_back({rule, place, std::move(message), std::move(help)});
+    if (!holds) broken.push_back({{}, place, std::move(message), std::move(help), rule});
   };
   const std::int64_t product = r.micro_batch * r.accumulation * r.replicas;
   require(product == 0 || r.batch == 0 || r.batch == product, "batch", "batch",

@@ -15,6 +15,6 @@ struct DeepspeedRun {
   bool overlaps_sums = false;  ///< overlap_comm.
 };
 /// Broken rules, warnings among them.
-std::vector<BrokenRule> broken_deepspeed_rules(const DeepspeedRun&);
+std::vector<Diagnostic> broken_deepspeed_rules(const DeepspeedRun&);
 
 }  // namespace stagecraft

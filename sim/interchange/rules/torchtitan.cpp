@@ -55,7 +55,7 @@ class TorchtitanRuleCheck {
  public:
   explicit TorchtitanRuleCheck(const TorchtitanRun& run) : r_(run) {}
 
-  std::vector<BrokenRule> broken_rules() {
+  std::vector<Diagnostic> broken_rules() {
     check_mesh();
     check_model();
     check_batch();
@@ -69,7 +69,7 @@ class TorchtitanRuleCheck {
 
  private:
   void require(bool holds, const char* rule, int place, std::string message, std::string help) {
-    if (!holds) broken_.push_back({rule, kTorchtitanPlaces[place], std::move(message), std::move(help)});
+    if (!holds) broken_.push_back({{}, kTorchtitanPlaces[place], std::move(message), std::move(help), rule});
   }
 
   void check_mesh() {
@@ -149,7 +149,7 @@ class TorchtitanRuleCheck {
   }
 
   const TorchtitanRun& r_;
-  std::vector<BrokenRule> broken_;
+  std::vector<Diagnostic> broken_;
 };
 
 }  // namespace
@@ -171,7 +171,7 @@ std::vector<int> torchtitan_layers(int layers, int stages, int of_embedding, int
   return counts;
 }
 
-std::vector<BrokenRule> broken_torchtitan_rules(const TorchtitanRun& run) {
+std::vector<Diagnostic> broken_torchtitan_rules(const TorchtitanRun& run) {
   return TorchtitanRuleCheck(run).broken_rules();
 }
 

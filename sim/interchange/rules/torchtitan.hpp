@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/interchange/rules/framework_rule.hpp"
 
 namespace stagecraft {
@@ -31,10 +32,8 @@ std::span<const TorchtitanFlavor> torchtitan_flavors();
 /// the last stage, and the first stages have what remains. Empty where a stage would have nothing.
 std::vector<int> torchtitan_layers(int layers, int stages, int of_embedding, int of_scores);
 
-/// `place` is the part of a plan that it is about: group, shard, schedule or batch.
-struct BrokenRule {
-  std::string rule, place, message, help;
-};
-std::vector<BrokenRule> broken_torchtitan_rules(const TorchtitanRun&);
+/// The rules that a run breaks: the code is the rule, and the path the part of a plan that it is about: group, shard,
+/// schedule or batch.
+std::vector<Diagnostic> broken_torchtitan_rules(const TorchtitanRun&);
 
 }  // namespace stagecraft

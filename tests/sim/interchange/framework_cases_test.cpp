@@ -76,8 +76,8 @@ std::string verdict(const Case& c) {
     if (c.framework == "torchtitan") read_torchtitan(c.configuration, c.name, options);
     if (c.framework == "deepspeed") read_deepspeed(c.configuration, c.name, options);
     if (c.framework == "bridge")
-      for (const BrokenRule& broken : broken_bridge_rules(c.configuration))
-        if (!find_rule(bridge_rules(), broken.rule).only_warns()) add(broken.rule);
+      for (const Diagnostic& broken : broken_bridge_rules(c.configuration))
+        if (!find_rule(bridge_rules(), broken.code).only_warns()) add(broken.code);
   } catch (const InputError& error) {
     for (const Diagnostic& d : error.problems()) add(d.code);
   } catch (const std::exception& error) {
