@@ -96,6 +96,15 @@ void remove_collectives(Program& program, bool sums) {
   }
 }
 
+void remove_launches(Program& program) {
+  if (program.parts.empty()) return;
+  for (Instruction& i : program.instructions) {
+    if (!i.is_compute()) continue;
+    const TimeByClass& parts = program.parts[i.stage].parts(i.kind);
+    if (parts.total().value > 0) i.duration = (1 - parts.launches / parts.total()) * i.duration;
+  }
+}
+
 /// The times of the ops of each of the costs of a plan, in their order.
 struct OpTimesOfCosts {
   explicit OpTimesOfCosts(const StageCosts& costs) {
@@ -178,6 +187,7 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   }
   if (has(costs, Cost::GradientSums)) remove_collectives(program, true);
   if (has(costs, Cost::GroupCollectives)) remove_collectives(program, false);
+  if (has(costs, Cost::Launches)) remove_launches(program);
   if (has(costs, Cost::UnequalStages) && comparable_) equalize(program);
   if (has(costs, Cost::Messages)) {
     for (TransferShape& shape : program.transfer_shapes) shape.bytes = 0;

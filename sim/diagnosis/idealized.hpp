@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 /// Costs that an idealized run does not pay. Flags that are joined with |.
-enum class Cost : std::uint8_t {
+enum class Cost : std::uint16_t {
   Contention = 1,        ///< Messages that share links.
   Messages = 2,          ///< Bytes and latencies of messages between stages.
   GradientSums = 4,      ///< All-reduces of gradients, and gathers of updated weights.
@@ -17,7 +17,8 @@ enum class Cost : std::uint8_t {
   Slowdowns = 16,        ///< Changes of devices during the run.
   SlowTypes = 32,        ///< Every device computes as fast as the fastest type of the plan.
   UnequalStages = 64,    ///< The ops of all stages take equally long.
-  SlowLinks = 128        ///< Collectives inside of ops have the links of prices by shape: see PricingChanges.
+  SlowLinks = 128,       ///< Collectives inside of ops have the links of prices by shape: see PricingChanges.
+  Launches = 256         ///< What devices wait for the host, which launches kernels.
 };
 constexpr Cost operator|(Cost a, Cost b) {
   return static_cast<Cost>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

@@ -39,6 +39,7 @@ std::optional<Finding> shared_link(const DiagnosisInput&);
 std::optional<Finding> slow_link(const DiagnosisInput&);
 std::optional<Finding> gradient_sums(const DiagnosisInput&);
 std::optional<Finding> group_collectives(const DiagnosisInput&);
+std::optional<Finding> launches(const DiagnosisInput&);
 std::optional<Finding> recomputation(const DiagnosisInput&);
 std::optional<Finding> expert_imbalance(const DiagnosisInput&);
 std::optional<Finding> bubble(const DiagnosisInput&);
