@@ -190,6 +190,7 @@ std::string group_words(const PlanSpec& spec) {
   if (g.tensor > 1) add(fmt::format("TP {}", g.tensor));
   if (g.context > 1) add(fmt::format("CP {}", g.context));
   if (g.expert > 1) add(fmt::format("EP {}", g.expert));
+  if (g.expert > 1 && spec.dispatcher == ExpertDispatch::PerNode) add("per-node dispatch");
   if (g.expert_tensor > 1) add(fmt::format("ETP {}", g.expert_tensor));
   if (spec.sharding != StateSharding::None) add(fmt::format("ZeRO-{}", static_cast<int>(spec.sharding)));
   return words;
