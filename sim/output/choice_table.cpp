@@ -19,6 +19,7 @@ namespace stagecraft {
 namespace {
 
 constexpr double kSame = 1 + 1e-9;
+constexpr double kKnee = 1.02;  // Time that a row may take longer than the first for the sake of its memory.
 
 /// The schedule, with the weights policy where weights are stale.
 std::string order_text(const Choice& c) {
@@ -37,6 +38,13 @@ std::vector<Choice> thinned(const std::vector<Choice>& front) {
   for (std::size_t i = 0; i < front.size(); ++i)
     if (now[i] || before[std::find(order.begin(), order.end(), i) - order.begin()]) shown.push_back(front[i]);
   return shown;
+}
+
+/// Whether a row's period differs from the first one's by less than a measured time may from a predicted one.
+bool is_tie(const Choice& c, const ChoiceTable& t) {
+  const Choice& first = t.front.front();
+  return t.interval && t.unit.is_time() && c.id != first.id &&
+         known_period(c) <= (1 + t.interval->half_width) * known_period(first);
 }
 
 /// The amount of each row before its period, where that is no time. `every_objective`: the columns of all of them.
@@ -107,6 +115,8 @@ TableColumns<Choice> training_columns() {
 /// Why a row is not better.
 TableColumns<Choice> reason_columns(const ChoiceTable& t) {
   using Row = Choice;
+  const bool has_remarks =
+      std::any_of(t.front.begin(), t.front.end(), [&](const Choice& c) { return !remark_of(c, t).empty(); });
   return {
       {{.key = result_column("limited_by"),
         .heading = "limited by",
@@ -114,6 +124,8 @@ TableColumns<Choice> reason_columns(const ChoiceTable& t) {
         .drop_order = 6,
         .files = InFiles::Json},
        [](const Row& c) { return TableCell(Json(c.limit), c.limit.empty() ? "-" : c.limit); }},
+      {{.key = result_column("remark"), .heading = has_remarks ? "remark" : "", .align = TextAlign::Left},
+       [&](const Row& c) { return remark_of(c, t); }},
       {{.key = result_column("behind"), .files = InFiles::Json},
        [&](const Row& c) {
          return c.id == t.front.front().id ? std::string() : behind_text(c, t.front.front(), t.unit);
@@ -140,13 +152,20 @@ std::string about_replay(const ChoiceTable& t) {
       c.period, c.replayed);
 }
 
-std::string about_memory(const Choice& best) {
-  constexpr double kMuch = 0.95;
-  if (best.filled <= kMuch) return {};
-  return fmt::format(
-      "the first needs {:.1f} % of a device's memory, which has no reserve for what else takes some: "
-      "stagecraft explain cluster.types.memory_reserve\n",
-      100 * best.filled);
+/// What the remarks mean that are on one of the rows.
+std::string about_remarks(const ChoiceTable& t, const std::vector<Choice>& shown) {
+  std::string text;
+  const Choice& first = t.front.front();
+  if (first.is_tight)
+    text += fmt::format("no plan that was tried leaves {:g} % of each device's memory free; the first uses {:.1f} %\n",
+                        100 * t.margin, 100 * first.filled);
+  else if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.is_tight; }))
+    text += fmt::format("tight: less than {:g} % of a device's memory is free (--margin)\n", 100 * t.margin);
+  if (std::any_of(shown.begin(), shown.end(), [&](const Choice& c) { return is_tie(c, t); }))
+    text +=
+        fmt::format("tie: differs from the first by less than the interval of simulated times, {} %; measure both\n",
+                    two_digits(100 * t.interval->half_width));
+  return text;
 }
 
 /// Periods of the scenario as it is written and of the first row: with contention where both have such a result.
@@ -171,11 +190,15 @@ std::string about_own(const ChoiceTable& t) {
                        first <= t.configured_amount ? "less" : "more" + as_it_is);
   }
   const auto [configured, first, again] = own_and_first(t);
+  const std::string tight = t.configured_is_tight && !t.front.front().is_tight ? " and leaves the margin free" : "";
   const std::string shared = !again || to_text(configured) == to_text(t.configured_period)
                                  ? ""
                                  : fmt::format(", {} on {}", to_text(configured), t.replay.backend);
   return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.configured_period), shared,
-                     std::abs(100 * (1 - first / configured)), first <= configured ? "shorter" : "longer" + as_it_is);
+                     std::abs(100 * (1 - first / configured)),
+                     first <= configured ? "shorter"
+                     : tight.empty()     ? "longer" + as_it_is
+                                         : "longer" + tight);
 }
 
 std::string refused_text(const ChoiceTable& t) {
@@ -185,6 +208,24 @@ std::string refused_text(const ChoiceTable& t) {
 }
 
 }  // namespace
+
+const Choice* knee_of(const ChoiceTable& t) {
+  const Choice* knee = nullptr;
+  for (const Choice& c : t.front) {
+    if (c.is_tight != t.front.front().is_tight || c.amount > kKnee * t.front.front().amount) continue;
+    if (!knee || c.memory < knee->memory) knee = &c;
+  }
+  return knee;
+}
+
+std::string remark_of(const Choice& c, const ChoiceTable& t) {
+  std::vector<std::string> remarks;
+  const Choice* knee = knee_of(t);
+  if (knee && knee->id == c.id && c.id != t.front.front().id) remarks.emplace_back("least memory within 2 %");
+  if (c.is_tight) remarks.emplace_back("tight");
+  if (is_tie(c, t)) remarks.emplace_back("tie");
+  return join(remarks, ", ");
+}
 
 std::string unexchanged_text(const ChoiceTable& t) { return unexchanged_text_of(t.front); }
 
@@ -204,7 +245,7 @@ std::vector<bool> stand_out(const std::vector<Choice>& front) {
 
 bool covers(const Choice& a, const Choice& b) {
   return a.amount <= b.amount * kSame && a.period.value <= b.period.value * kSame &&
-         a.memory.value <= b.memory.value * kSame && a.devices <= b.devices;
+         a.memory.value <= b.memory.value * kSame && a.devices <= b.devices && a.is_tight <= b.is_tight;
 }
 
 bool covers_when_known(Choice a, Choice b) {
@@ -240,15 +281,20 @@ std::optional<double> optimality_gap(const ChoiceTable& t) {
 }
 
 std::string proved_text(const ChoiceTable& t) {
-  const std::string why = t.stopped.empty() ? "" : fmt::format(" ({})", t.stopped);
+  const std::string why = !t.stopped.empty() ? fmt::format(" ({})", t.stopped)
+                          : t.patience > 0 ? fmt::format(" (none of the last {} was better; --all goes on)", t.patience)
+                                           : "";
   const std::string name = objective_names()[static_cast<std::size_t>(t.unit.objective)];
-  const std::string better = t.unit.is_time() ? "a shorter period" : "a lower " + name;
+  std::string better = t.unit.is_time() ? "a shorter period" : "a lower " + name;
+  if (t.has_shorter_tight) better += fmt::format(" with {:g} % of memory free", 100 * t.margin);
   if (t.untried > 0)
     return fmt::format("{} that could have {} {} not simulated{}", pluralize(t.untried, "other"), better,
                        t.untried == 1 ? "was" : "were", why);
   if (t.cut_short)
     return fmt::format("no other in this search has {}; {}smaller ones, or on fewer devices, were not all simulated{}",
                        better, t.unit.is_time() ? "" : "shorter and ", why.empty() ? " (--all)" : why);
+  if (t.has_shorter_tight)
+    return fmt::format("no other in this search has {}, and none is smaller or on fewer devices", better);
   return fmt::format("no other in this search is {}shorter, smaller or on fewer devices",
                      t.unit.is_time() ? "" : "lower in " + name + ", ");
 }
@@ -275,6 +321,7 @@ std::string options_text(const std::vector<std::string>& sets, std::size_t width
 }  // namespace
 
 bool own_is_best(const ChoiceTable& t) {
+  if (!t.front.empty() && t.configured_is_tight && !t.front.front().is_tight) return false;
   if (!t.unit.is_time())
     return t.configured_amount > 0 && !t.front.empty() && t.configured_amount < t.front.front().amount;
   if (t.configured_period.value <= 0 || t.front.empty()) return false;
@@ -285,7 +332,15 @@ bool own_is_best(const ChoiceTable& t) {
 Table rows_of(const ChoiceTable& t) { return printed(t, t.front); }
 
 std::vector<Choice> printed_rows(const ChoiceTable& t, bool whole_front) {
-  return whole_front ? t.front : thinned(t.front);
+  if (whole_front) return t.front;
+  std::vector<Choice> shown = thinned(t.front);
+  if (const Choice* knee = knee_of(t)) {
+    const auto place = std::find_if(shown.begin(), shown.end(), [&](const Choice& c) {
+      return c.is_tight > knee->is_tight || (c.is_tight == knee->is_tight && c.amount >= knee->amount);
+    });
+    if (place == shown.end() || place->id != knee->id) shown.insert(place, *knee);
+  }
+  return shown;
 }
 
 namespace {
@@ -315,25 +370,13 @@ std::string untried_sentence(const ChoiceTable& t) {
   return {};
 }
 
-/// How many rows differ by less than a measured time may from a predicted one.
-std::string within_interval(const ChoiceTable& t, const std::vector<Choice>& shown) {
-  if (!t.interval || shown.size() < 2) return {};
-  const Seconds limit = (1 + t.interval->half_width) * known_period(shown.front());
-  const auto close =
-      std::count_if(shown.begin(), shown.end(), [&](const Choice& c) { return known_period(c) <= limit; });
-  if (close < 2) return {};
-  return fmt::format("the first {} differ by less than this interval: measure them before you choose one\n",
-                     pluralize(close, "row"));
-}
-
 /// What explains the columns and the rows.
 std::string explanations(const ChoiceTable& t, const std::vector<Choice>& shown) {
   std::string text = fmt::format("without enough memory: {} of {}\n", t.unfit, pluralize(t.simulated, "simulation"));
   text += budget_text({t.front.begin(), t.front.end()}, budget_columns_of(t)) + t.reserve + interval_line(t.interval);
-  text += within_interval(t, shown);
   if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.weights != "flush"; }))
     text += "with stale weights it takes more updates to learn as much: stagecraft convergence\n";
-  text += about_replay(t) + about_memory(t.front.front());
+  text += about_replay(t);
   for (const std::string& line : t.reasons) text += line + "\n";
   return text;
 }
@@ -352,7 +395,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, bool details, const 
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
   if (const std::string line = unexchanged_text_of(shown); !line.empty()) text += line + "\n";
-  text += refused_text(t);
+  text += about_remarks(t, shown) + refused_text(t);
   if (details) text += explanations(t, shown);
   if (t.configured_period.value > 0) text += about_own(t);
   text += published_text(t);
@@ -379,6 +422,7 @@ Json choices_value(const ChoiceTable& t) {
                          {"dropped_by_bound", t.dropped_by_bound},
                          {"untried", t.untried},
                          {"untried_smaller", t.untried_smaller},
+                         {"margin", t.margin},
                          {"cut_short", t.cut_short},
                          {"stopped", t.stopped},
                          {"proved", proved_text(t)},
@@ -440,6 +484,7 @@ const config::MapSpec& choices_fields() {
               .doc("Choices that could have a shorter period than the first and were not simulated."),
           integer("untried_smaller", 0, kInfinity)
               .doc("Others that could need less memory or fewer devices and were not simulated."),
+          real("margin", 0, 1).doc("Share of a device's memory that the first row leaves free, if any row does."),
           boolean("cut_short").doc("Whether choices that could be better were not simulated."),
           text("stopped").doc("Why the search ended early; empty: it did not."),
           text("proved").doc("What is known about choices that were not simulated."),

@@ -20,7 +20,8 @@ struct Choice : RunRow {
   std::string recompute = "none";
   std::string group;         ///< "TP 8, ZeRO-1": how each replica and its states are divided; empty: not at all.
   int group_devices = 1;     ///< Devices of one replica.
-  double filled = 0;         ///< Largest share of its memory that a device without a reserve uses.
+  double filled = 0;         ///< Largest share of its memory, without a reserve, that a device uses.
+  bool is_tight = false;     ///< It leaves less memory free than the margin of the search.
   std::string limit;         ///< cause_text() of its diagnosis; empty if it has none.
   std::string device_types;  ///< "a100-80 and h100-sxm".
   Seconds work;              ///< Work of the busiest device in a period.
@@ -40,7 +41,8 @@ struct PublishedChoice {
   Choice choice;
 };
 
-/// Whether a is not worse than b in amount, period, memory and devices. Times that agree to nine digits are equal.
+/// Whether a is not worse than b in amount, period, memory and devices, and leaves the margin of memory free where b
+/// does. Times that agree to nine digits are equal.
 bool covers(const Choice& a, const Choice& b);
 
 /// covers() with the periods with contention where they are known.
@@ -50,28 +52,33 @@ struct ChoiceTable {
   std::string title, model, cluster;
   std::string reserve;  ///< reserve_line() of the cluster.
   Bytes capacity;       ///< Memory of each device without its reserve; zero where it is not known or devices differ.
+  double margin = 0;    ///< Share of the memory that the first row leaves free on each device, if any row does.
   int samples = 0;
-  int iterations = 1;                           ///< Iterations of each simulation.
-  int plans = 0, simulated = 0, unfit = 0;      ///< Plans, their simulations, and simulations that exceeded memory.
-  int too_large = 0;                            ///< Plans whose weights alone exceed the memory of a device.
-  Bytes least_memory;                           ///< Smallest need of the fullest device among the `too_large` plans.
-  bool cut_short = false;                       ///< Some choices that could be better were not simulated.
-  Seconds configured_period;                    ///< Period of the scenario as it is written; 0 where it cannot run.
+  int iterations = 1;                       ///< Iterations of each simulation.
+  int plans = 0, simulated = 0, unfit = 0;  ///< Plans, their simulations, and simulations that exceeded memory.
+  int too_large = 0;                        ///< Plans whose weights alone exceed the memory of a device.
+  Bytes least_memory;                       ///< Smallest need of the fullest device among the `too_large` plans.
+  bool cut_short = false;                   ///< Some choices that could be better were not simulated.
+  Seconds configured_period;                ///< Period of the scenario as it is written; 0 where it cannot run.
+  bool configured_is_tight = false;         ///< The scenario as it is written leaves less memory free than the margin.
   std::optional<ContendedResult> own_replayed;  ///< Makespan and period of the scenario as written, with contention.
   ObjectiveUnit unit;                           ///< What the search minimizes.
   double bound = 0;              ///< No order of work makes the amount of any of the plans smaller; 0: not known.
   double configured_amount = 0;  ///< The amount of the scenario as it is written; 0 where it cannot run.
-  int untried = 0;               ///< Choices that could have a shorter period than the first and were not simulated.
-  int untried_smaller = 0;       ///< Others that could need less memory or fewer devices and were not simulated.
-  int dropped_by_bound = 0;      ///< Plans and choices that were skipped: by a lower bound another is no worse.
-  std::string stopped;           ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
+  bool has_shorter_tight =
+      false;                 ///< A choice that leaves less free than the margin is, or could be, better than the first.
+  int untried = 0;           ///< Choices that could have a shorter period than the first and were not simulated.
+  int patience = 0;          ///< Simulations without a better one after which the search ended; 0: it did not.
+  int untried_smaller = 0;   ///< Others that could need less memory or fewer devices and were not simulated.
+  int dropped_by_bound = 0;  ///< Plans and choices that were skipped: by a lower bound another is no worse.
+  std::string stopped;       ///< Why the search ended early: "the time is over", "interrupted"; empty: it did not.
   std::vector<std::string> reasons;                          ///< Why the first is the first, and what was not tried.
   std::vector<std::pair<std::string, std::string>> refused;  ///< Schedules that run none of the plans, and why.
   std::vector<std::string> notes;                            ///< Remarks on the scenario as it is written.
   Replay replay;
   std::optional<PredictionInterval> interval;  ///< The interval of simulated times.
-  /// The Pareto front, smallest amount first: no choice is covered by another. Choices that were simulated with
-  /// contention are compared and sorted by that result.
+  /// The Pareto front, smallest amount first: no choice is covered by another. Tight choices are after all others.
+  /// Choices that were simulated with contention are compared and sorted by that result.
   std::vector<Choice> front;
   std::vector<PublishedChoice> published;
   Diagnosis diagnosis;  ///< What limits the first row; the caller of search_choices() adds it.
@@ -88,6 +95,12 @@ std::string behind_text(const Choice&, const Choice& first, const ObjectiveUnit&
 /// Says for each row of a front whether it has a much shorter period, much less memory, or fewer devices, than all rows
 /// before it.
 std::vector<bool> stand_out(const std::vector<Choice>& front);
+
+/// The row with the most free memory among those within 2 % of the first row's amount; the first row itself where none
+/// has more, and nothing without rows.
+const Choice* knee_of(const ChoiceTable&);
+/// What sets a row apart: "least memory within 2 %", "tie", "tight".
+std::string remark_of(const Choice&, const ChoiceTable&);
 
 /// Whether the scenario as it is written is better than the first row, as after a search that was stopped.
 bool own_is_best(const ChoiceTable&);

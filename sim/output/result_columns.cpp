@@ -77,6 +77,11 @@ const std::vector<FileColumn>& verdict_columns() {
       word_column("limited_by",
                   "The cause that costs most time, and where it is, as in the diagnosis of a run; empty "
                   "where the program is too large to diagnose."),
+      word_column(
+          "remark",
+          "tight: less memory is free than the margin of the search; tie: the time differs from the first row's "
+          "by less than the interval of simulated times; least memory within 2 %: of the rows within 2 % of the "
+          "first, this one has the most free memory; empty: none of these."),
       word_column("behind", "Why the row is behind the first, and what it needs less; empty for the first."),
       word_column("safe_streams",
                   "Arrangements of message streams (single, pair, direction) with which no rank blocks forever, with a "

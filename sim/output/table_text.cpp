@@ -117,6 +117,7 @@ std::string row_lines(const std::vector<TextColumn>& columns, const TableRow& ro
   }
   const std::size_t note_end = std::min(row.note.find('\n'), row.note.size());
   line += row.note.substr(0, note_end);
+  line.erase(line.find_last_not_of(' ') + 1);  // The last cell may be empty.
   // Columns that were chosen may be wider than the terminal; only words that follow them are wrapped.
   const bool fits = row.failure.empty() && row.note.empty() && (columns.empty() || !columns.back().column.wraps);
   const auto limit = static_cast<std::size_t>(std::max(layout.width, 0));

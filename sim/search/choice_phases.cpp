@@ -17,13 +17,23 @@ namespace {
 // What is decided after a batch does not depend on the number of threads. Orders are searched for in smaller batches,
 // because each takes long and may make the next superfluous.
 constexpr std::size_t kBatch = 32, kTrialsOfBatch = 8, kBatchOfOrders = 8;
+constexpr int kWithoutMargin = 4;       // Times the patience.
 constexpr int kPlansOfSimulation = 10;  // A plan takes about a tenth of the time of a simulation.
 
 }  // namespace
 
 void ChoiceSearch::find_shortest() {
   while (!(plans_.empty() && trials_.empty()) && !stopping()) {
+    // Where nothing leaves the margin free yet, it may still be found.
+    const std::int64_t patience = std::int64_t{asked_.patience} * (best_ ? 1 : kWithoutMargin);
     const double effort = std::min(plans_.least_effort(), trials_.least_effort());
+    if ((best_ || best_tight_) && table_.simulated - improved_at_ >= patience) {
+      table_.patience = asked_.patience;
+      improved_at_ = table_.simulated;
+      for (TaskQueue* queue : {&plans_, &trials_})
+        while (queue->least_effort() <= effort) aside_.push_back(queue->take());
+      continue;
+    }
     std::vector<int> batch;
     take(trials_, effort, kTrialsOfBatch, batch);
     take(plans_, effort, kBatch, batch);
@@ -53,7 +63,7 @@ void ChoiceSearch::find_orders() {
   };
   for (const auto& [smallest, amount, i] : plans) {
     if (stopping() || searched >= asked_.max_orders) break;
-    if (!may_be_better(amount)) continue;
+    if (!may_be_better(amount, orders_[i].memory)) continue;
     batch.push_back(static_cast<int>(tasks_.size()));
     tasks_.push_back(orders_[i]);
     ordered_plans_.insert(orders_[i].combination.candidate.get());
@@ -69,16 +79,16 @@ int ChoiceSearch::count_untried() {
     const SearchTask& task = tasks_[number];
     reasons_.add_bound(task.variant ? task.variant->device_types : task.combination.candidate->properties.device_types,
                        task.amount);
-    if (!may_be_better(task.amount)) continue;
-    ++count;
+    table_.has_shorter_tight |= may_be_tight_and_better(task);
     if (task.variant) least_bound_ = std::min(least_bound_, task.amount);
+    count += may_be_better(task.amount, task.memory);
   }
   int large = 0;
   for (const SearchTask& task : large_) {
     reasons_.add_bound(task.variant->device_types, task.amount);
-    if (!may_be_better(task.amount)) continue;
-    ++large;
+    table_.has_shorter_tight |= may_be_tight_and_better(task);
     least_bound_ = std::min(least_bound_, task.amount);
+    large += may_be_better(task.amount, task.memory);
   }
   if (large > 0)
     reasons_.note(fmt::format("{} with more instructions than a search simulates", pluralize(large, "plan")));
@@ -87,19 +97,21 @@ int ChoiceSearch::count_untried() {
     const Candidate* plan = task.combination.candidate.get();
     if (ordered_plans_.contains(plan)) continue;
     reasons_.add_bound(plan->properties.device_types, task.amount);
-    if (!may_be_better(task.amount)) continue;
+    table_.has_shorter_tight |= may_be_tight_and_better(task);
+    if (!may_be_better(task.amount, task.memory)) continue;
     untried_orders_.insert(plan);
     ++orders;
   }
   if (orders > 0)
     reasons_.note(
         fmt::format("no order was searched for on {} that could have shorter ones", pluralize(orders, "other plan")));
-  if (best_) least_bound_ = std::min(least_bound_, best_->amount);
+  for (const std::optional<Choice>& best : {best_, best_tight_})
+    if (best) least_bound_ = std::min(least_bound_, best->amount);
   return count + large + orders;
 }
 
 void ChoiceSearch::find_front() {
-  if (!best_) return;
+  if (table_.front.empty()) return;
   int simulations = table_.simulated + std::min(asked_.front_simulations, asked_.max_simulations);
   std::int64_t steps = std::int64_t{kPlansOfSimulation} * asked_.front_simulations;
   std::map<int, std::set<std::tuple<double, std::uint64_t, int>>> by_devices;
@@ -136,7 +148,7 @@ void ChoiceSearch::find_front() {
     for (const auto& [amount, tie, number] : tasks)
       if (is_covered(tasks_[number]))
         ++table_.dropped_by_bound;
-      else if (table_.cut_short = true; !may_be_better(amount))
+      else if (table_.cut_short = true; !may_be_better(amount, tasks_[number].memory))
         ++table_.untried_smaller;
   if (asked_.max_orders == std::numeric_limits<int>::max()) find_orders_on_fronts();
 }

@@ -15,7 +15,7 @@ namespace stagecraft {
 namespace {
 
 bool is_better(const Choice& a, const Choice& b) {
-  return std::tuple(a.amount, a.memory, a.id) < std::tuple(b.amount, b.memory, b.id);
+  return std::tuple(a.is_tight, a.amount, a.memory, a.id) < std::tuple(b.is_tight, b.amount, b.memory, b.id);
 }
 
 std::string words(const Choice& c) {

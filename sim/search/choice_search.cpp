@@ -18,6 +18,7 @@ namespace {
 constexpr double kMostInstructions = 3e6;  // One simulation takes about a second.
 constexpr double kMpiGraceSeconds = 0.5;   // Seconds that other processes have to end on time too.
 constexpr std::size_t kReplays = 4;        // Simulations with contention between two decisions.
+constexpr double kMuchLess = 0.999;        // What counts as progress.
 constexpr double kOrderEffort = 100;       // A search for an order takes as long as about 100 simulations.
 
 /// A guess of the relative time that a task takes: the ops of a simulation; for a plan, the devices.
@@ -60,7 +61,7 @@ bool ChoiceSearch::stopping() {
 void ChoiceSearch::take(TaskQueue& queue, double effort, std::size_t size, std::vector<int>& batch) {
   while (!queue.empty() && batch.size() < size && queue.least_effort() <= effort) {
     const int number = queue.take();
-    (may_be_better(tasks_[number].amount) ? batch : aside_).push_back(number);
+    (may_be_better(tasks_[number].amount, tasks_[number].memory) ? batch : aside_).push_back(number);
   }
 }
 
@@ -148,7 +149,7 @@ std::string ChoiceSearch::description_of(int job) const {
   if (task.variant) return Json(JsonObject{{"variant", task.variant->number}}).dump();
   const SchedulingPolicy& policy = task.combination.policy;
   const auto at = std::find_if(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& p) {
-    return p.schedule == policy.schedule && p.weights == policy.weights;
+    return p.name() == policy.name() && p.weights == policy.weights;
   });
   const Trial* ran = job == task_of(job) ? nullptr : &*results_.at(task_of(job)).trial;
   return Json(JsonObject{{"variant", task.combination.candidate->variant.number},
@@ -227,8 +228,9 @@ void ChoiceSearch::distribute(const std::vector<int>& jobs) {
 }
 
 bool ChoiceSearch::is_worth(const Choice& c) const {
-  return may_be_better(c.amount) || std::none_of(table_.front.begin(), table_.front.end(),
-                                                 [&](const Choice& other) { return covers_when_known(other, c); });
+  return may_be_better(c.amount, c.memory) ||
+         std::none_of(table_.front.begin(), table_.front.end(),
+                      [&](const Choice& other) { return covers_when_known(other, c); });
 }
 
 TaskResult ChoiceSearch::result_of(int job) const {
@@ -289,7 +291,7 @@ void ChoiceSearch::take_in_plan(const SearchTask& task, const TaskResult& result
 
 void ChoiceSearch::take_in_trial(const SearchTask& task, const Trial& trial) {
   saved_.add(join(runner_.sets_of(task.combination)), trial);
-  const std::string name(task.combination.policy.schedule->name);
+  const std::string name = task.combination.policy.name();
   if (trial.result == TrialResult::Refused) {  // The schedule wants other numbers of stages or micro-batches.
     refused_.emplace(name, trial.why);
     return;
@@ -310,10 +312,17 @@ void ChoiceSearch::keep(const Combination& combination, Choice c) {
   reasons_.add(c);
   const auto [entry, is_new] = best_of_plan_.try_emplace(combination.candidate.get(), c.amount);
   if (!is_new) entry->second = std::min(entry->second, c.amount);
-  if (may_be_better(c.amount) && (!asked_.contended || c.replayed)) best_ = c;
+  if (!asked_.contended || c.replayed) take_best(c);
   if (asked_.contended && !c.replayed) return;  // Another covers it even without contention.
   put(c, table_.front);
   put(c, fronts_[c.recompute]);
+}
+
+void ChoiceSearch::take_best(const Choice& c) {
+  std::optional<Choice>& best = c.is_tight ? best_tight_ : best_;
+  if (best && c.amount >= best->amount * kLess) return;
+  if (!best || c.amount < best->amount * kMuchLess) improved_at_ = table_.simulated;
+  best = c;
 }
 
 void ChoiceSearch::put(const Choice& c, std::vector<Choice>& front) {

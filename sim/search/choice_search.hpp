@@ -98,7 +98,20 @@ class ChoiceSearch {
   void take_in_trial(const SearchTask& task, const Trial& trial);
   void keep(const Combination& combination, Choice c);
   static void put(const Choice& c, std::vector<Choice>& front);
-  bool may_be_better(double amount) const { return !best_ || amount < best_->amount * kLess; }
+  /// Whether a task with such lower bounds may still give the first row. Until a choice leaves the margin of memory
+  /// free, each that may do so can, and the others where they are better than the best so far.
+  bool may_be_better(double amount, Bytes memory = {}) const {
+    const bool is_tight = memory > (1 - asked_.margin) * largest_capacity_;
+    if (is_tight && best_) return false;
+    const std::optional<Choice>& best = is_tight ? best_tight_ : best_;
+    return !best || amount < best->amount * kLess;
+  }
+  /// Whether a task cannot leave the margin free, but could be better than the best that does.
+  bool may_be_tight_and_better(const SearchTask& task) const {
+    return best_ && !may_be_better(task.amount, task.memory) && may_be_better(task.amount);
+  }
+  /// Takes a choice as the best so far, of those that leave the margin free or of the others, where it is.
+  void take_best(const Choice&);
   /// Whether a simulation without contention is worth one with it.
   bool is_worth(const Choice& c) const;
   /// Empty while neither a signal nor the time ends the search.
@@ -131,9 +144,12 @@ class ChoiceSearch {
   std::map<int, TaskResult> results_;                ///< Task of a batch -> its result.
   std::map<const Candidate*, int> kept_by_;  ///< The process that made the plan, of several that share the search.
   std::vector<Combination> tried_;           ///< [Choice::id]
-  std::optional<Choice> best_;
+  std::optional<Choice> best_;               ///< Of those that leave the margin of memory free.
+  std::optional<Choice> best_tight_;         ///< Of the others.
+  Bytes largest_capacity_{kInfinity};
   double least_bound_ = kInfinity;  ///< No plan has a smaller amount.
   ChoiceReasons reasons_;
+  int improved_at_ = 0;  ///< Simulations that were done when the best became much better last.
   std::int64_t done_ = 0;
   double shown_ = 0;
   const char* phase_ = "";

@@ -45,12 +45,23 @@ PlannedExperiment plan_trained(const Experiment& configured) {
   return plan_experiment(configured);
 }
 
+/// The most memory that a device has without its reserve; infinite where that is not known of all.
+Bytes largest_capacity(const Cluster& cluster) {
+  Bytes largest;
+  for (const DeviceType& type : cluster.types) {
+    if (type.memory.value <= 0) return Bytes{kInfinity};
+    largest = std::max(largest, type.memory - type.memory_reserve);
+  }
+  return largest;
+}
+
 /// Identifies the question, so that a file of saved trials is not used for another.
 std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
-  std::string text = fmt::format("{} {} {} {} {} {} {} {} {}", version(), e.scenario_hash, asked.backend,
-                                 asked.contended, asked.max_simulations, asked.front_simulations, asked.max_orders,
-                                 asked.seed, static_cast<int>(asked.objective));
-  for (const std::string& name : asked.schedules) text += " schedule " + name;
+  std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", version(), e.scenario_hash, asked.backend,
+                                 asked.margin, asked.contended, asked.max_simulations, asked.front_simulations,
+                                 asked.patience, asked.max_orders, asked.seed, static_cast<int>(asked.objective));
+  for (const std::string& name : asked.schedules)
+    text += " schedule " + name + (is_order_file(name) ? own_order(name).csv : std::string());
   for (const std::string& name : asked.weights) text += " weights " + name;
   return sha256(text);
 }
@@ -71,7 +82,8 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
       configured_(plan_trained(configured)),
       objective_(asked.objective, configured_, iterations_of(configured)),
       limits_(configured_.experiment, !asked.schedules.empty()),
-      runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), objective_, limits_),
+      runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), asked.margin, objective_,
+              limits_),
       saved_(asked.resume, question_of(configured, asked)),
       farm_({.workers = thread_count(asked.threads),
              .stop = [this] { return reason_to_stop(); },
@@ -89,6 +101,8 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
   table_.cluster = configured.cluster->name;
   table_.reserve = reserve_line(*configured.cluster);
   table_.capacity = equal_capacity(*configured.cluster);
+  table_.margin = asked.margin;
+  largest_capacity_ = largest_capacity(*configured.cluster);
   table_.unit = objective_.unit();
   table_.samples = configured_.plan.mini_batch;
   table_.iterations = iterations_of(configured);
@@ -122,7 +136,7 @@ void ChoiceSearch::search() {
          .amount = v.amount,
          .memory = v.memory,
          .devices = v.devices,
-         .effort = v.searches});
+         .effort = v.searches || v.is_unusual});
   begin_phase(objective_.is_time()                  ? "shortest period"
               : asked_.objective == Objective::Cost ? "lowest cost"
                                                     : "lowest energy");
@@ -136,7 +150,8 @@ void ChoiceSearch::search() {
 
 void ChoiceSearch::list_plans() {
   std::vector<const ScheduleDef*> schedules;
-  for (const SchedulingPolicy& policy : policies_) schedules.push_back(policy.schedule);
+  for (const SchedulingPolicy& policy : policies_)
+    schedules.push_back(policy.order ? &policy.shape.placed_as() : policy.schedule);
   PlannedExperiment fullest = configured_;  // Bounds have to hold for what overlaps most.
   fullest.experiment = with_overlap(configured_.experiment, limits_.switches());
   variants_ = plan_variants(fullest, schedules, runner_.parts(), objective_, limits_);
@@ -179,6 +194,9 @@ void ChoiceSearch::own_period() {
     const CompiledExperiment c = compile_folded(planned, asked_.backend == "ideal" ? &links : nullptr);
     const Report report = stagecraft::run(c, asked_.backend).report;
     table_.configured_period = report.period;
+    for (const DeviceReport& d : report.devices)
+      table_.configured_is_tight |=
+          d.memory.capacity.value > 0 && d.memory.total > (1 - asked_.margin) * d.memory.capacity;
     if (asked_.contended) table_.own_replayed = contended_result(compile_folded(planned, nullptr));
     if (table_.own_replayed && !table_.own_replayed->ran()) return;
     Choice as_written;
@@ -192,13 +210,14 @@ void ChoiceSearch::own_period() {
 void ChoiceSearch::run_published() {
   table_.published = published_choices(configured_, asked_.backend, asked_.contended, table_.iterations,
                                        runner_.parts(), objective_, limits_);
-  for (const PublishedChoice& p : table_.published) {
+  for (PublishedChoice& p : table_.published) {
+    p.choice.is_tight = p.choice.filled > 1 - asked_.margin;
     const bool is_asked = std::any_of(policies_.begin(), policies_.end(), [&](const SchedulingPolicy& policy) {
-      return policy.schedule->name == p.choice.schedule;
+      return policy.name() == p.choice.schedule;
     });
     if (!p.why_not.empty() || !p.is_offered || !is_asked) continue;
     reasons_.add(p.choice);
-    if (may_be_better(p.choice.amount)) best_ = p.choice;
+    take_best(p.choice);
     put(p.choice, table_.front);
   }
 }
@@ -210,8 +229,11 @@ void ChoiceSearch::begin_phase(const char* phase) {
 }
 
 void ChoiceSearch::show() {
-  SearchProgress p{
-      .simulated = table_.simulated, .seconds = seconds(), .best = best_, .unit = table_.unit, .phase = phase_};
+  SearchProgress p{.simulated = table_.simulated,
+                   .seconds = seconds(),
+                   .best = best_ ? best_ : best_tight_,
+                   .unit = table_.unit,
+                   .phase = phase_};
   if (p.seconds - shown_ < kBetweenProgress) return;
   shown_ = p.seconds;
   for (const TaskQueue* queue : {&plans_, &trials_})
@@ -235,6 +257,16 @@ void ChoiceSearch::finish() {
     for (const Choice& c : table_.front) count(table_.replay, c.period, c.replayed);
     if (objective_.is_time())
       order_by_replay(table_.front, table_.replay, [](const ContendedResult& r) { return r.period; });
+  }
+  if (!table_.front.empty()) {
+    const int first_without = table_.front[table_.replay.was_first].id;
+    table_.has_shorter_tight |= std::any_of(table_.front.begin(), table_.front.end(), [&](const Choice& c) {
+      return c.is_tight && best_ && c.amount < best_->amount * kLess;
+    });
+    std::stable_partition(table_.front.begin(), table_.front.end(), [](const Choice& c) { return !c.is_tight; });
+    const auto at =
+        std::find_if(table_.front.begin(), table_.front.end(), [&](const Choice& c) { return c.id == first_without; });
+    table_.replay.was_first = static_cast<std::size_t>(at - table_.front.begin());
   }
   for (Choice& c : table_.front) {
     if (c.id >= 0) c.sets = runner_.sets_of(tried_[c.id]);  // Else the row is a published recipe.

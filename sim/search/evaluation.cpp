@@ -97,11 +97,12 @@ int copies_of(const PlannedExperiment& planned, const LinkCollectives* idle) {
 }  // namespace
 
 CombinationRunner::CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>& policies,
-                                     std::string backend, int iterations, const SearchObjective& objective,
-                                     const FrameworkLimits& limits)
+                                     std::string backend, int iterations, double margin,
+                                     const SearchObjective& objective, const FrameworkLimits& limits)
     : configured_(configured),
       backend_(std::move(backend)),
       iterations_(iterations),
+      margin_(margin),
       objective_(objective),
       limits_(limits),
       links_(configured.cluster),
@@ -117,20 +118,21 @@ CombinationRunner::CombinationRunner(const Experiment& configured, const std::ve
     if (can_run(policy)) continue;
     try {
       const ScheduleSpec schedule =
-          schedule_spec(*policy.schedule, own_options(*policy.schedule, configured_.schedule));
+          policy.order ? schedule_of(*policy.order)
+                       : schedule_spec(*policy.schedule, own_options(*policy.schedule, configured_.schedule));
       const WeightsSpec weights = weights_with_options(policy.weights, configured_.weights);
       OrderedExperiment ordered{policy, {}};
       for (const Experiment& e : by_overlap) ordered.by_overlap.push_back(with_order(e, schedule, weights));
       ordered_.push_back(std::move(ordered));
     } catch (const InputError& problem) {
-      refused_.emplace_back(policy.schedule->name, problem.problems().front());
+      refused_.emplace_back(policy.name(), problem.problems().front());
     }
   }
 }
 
 const CombinationRunner::OrderedExperiment* CombinationRunner::find(const SchedulingPolicy& policy) const {
   const auto at = std::find_if(ordered_.begin(), ordered_.end(), [&](const OrderedExperiment& entry) {
-    return entry.policy.schedule == policy.schedule && entry.policy.weights == policy.weights;
+    return entry.policy.name() == policy.name() && entry.policy.weights == policy.weights;
   });
   return at == ordered_.end() ? nullptr : &*at;
 }
@@ -148,9 +150,10 @@ Experiment CombinationRunner::experiment_of(const Combination& c, std::size_t ov
 std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const {
   const PlanVariant& v = c.candidate->variant;
   std::string options;
-  for (const config::Member& m : schedule_options(v, c.policy, configured_.schedule))
+  for (const config::Member& m :
+       c.policy.order ? std::vector<config::Member>() : schedule_options(v, c.policy, configured_.schedule))
     options += fmt::format(", {}: {}", m.key, config::to_set_text(m.value));
-  const std::string_view name = c.policy.schedule->name;
+  const std::string name = c.policy.order ? "{csv: " + c.policy.order->file + "}" : c.policy.name();
   return {"plan=" + to_text(v.plan, *configured_.cluster),
           options.empty() ? fmt::format("run.schedule={}", name)
                           : fmt::format("run.schedule={{name: {}{}}}", name, options),
@@ -162,6 +165,7 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
                                                               bool& too_large_to_simulate) const {
   const auto at = std::find_if(ordered_.begin(), ordered_.end(), [&](const auto& entry) {
     const ScheduleDef& def = *entry.policy.schedule;
+    if (entry.policy.order && !v.both_ways) return placement_of(entry.policy.shape.placed_as()) == v.placement;
     return v.both_ways ? &def == v.both_ways : def.name != "synthesised" && placement_of(def) == v.placement;
   });
   auto c = std::make_shared<Candidate>();
@@ -210,14 +214,14 @@ void measure_choice(const Outcome& outcome, const CompiledExperiment& p, Choice&
   measure_row(c, p, outcome);
   c.energy = report.energy / p.program.iterations;
   for (const DeviceReport& d : report.devices) {
-    if (d.memory.reserved.value == 0 && d.memory.capacity.value > 0)
-      c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
+    if (d.memory.capacity.value > 0) c.filled = std::max(c.filled, d.memory.total / d.memory.capacity);
     c.work = std::max(c.work, (1 - report.steady_bubble) * report.period);
   }
 }
 
 void CombinationRunner::set_amount(const Combination& combination, Choice& c) const {
   c.amount = objective_.amount(combination.candidate->amount, c);
+  c.is_tight = c.filled > 1 - margin_;
 }
 
 std::optional<PlannedExperiment> CombinationRunner::accepted(const Combination& combination, Trial& trial) const {
@@ -235,7 +239,7 @@ std::optional<PlannedExperiment> CombinationRunner::accepted(const Combination& 
 
 Trial CombinationRunner::run(const Combination& combination) const {
   Trial trial{TrialResult::Ran, {}, combination.candidate->properties};
-  trial.choice.schedule = combination.policy.schedule->name;
+  trial.choice.schedule = combination.policy.name();
   try {
     const std::optional<PlannedExperiment> planned = accepted(combination, trial);
     if (!planned) {

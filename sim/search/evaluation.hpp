@@ -49,7 +49,7 @@ void measure_choice(const Outcome&, const CompiledExperiment&, Choice&);
 class CombinationRunner {
  public:
   CombinationRunner(const Experiment& configured, const std::vector<SchedulingPolicy>&, std::string backend,
-                    int iterations, const SearchObjective&, const FrameworkLimits&);
+                    int iterations, double margin, const SearchObjective&, const FrameworkLimits&);
 
   /// The plan of a variant; nothing if the planner finds none. `max_instructions`: limit of one simulation; a larger
   /// plan sets `too_large_to_simulate`.
@@ -61,7 +61,7 @@ class CombinationRunner {
   /// Simulates a combination that ran on `fluid` too, and ranks it by that.
   void replay(const Combination&, Trial&) const;
 
-  /// Sets the amount of the objective from the results of a simulation.
+  /// Sets the amount of the objective, and whether the margin of memory is free, from the results of a simulation.
   void set_amount(const Combination&, Choice&) const;
 
   /// The settings on the command line that make the combination of the scenario, but for Choice::overlap.
@@ -90,6 +90,7 @@ class CombinationRunner {
   const Experiment& configured_;
   std::string backend_;
   int iterations_;
+  double margin_;
   const SearchObjective& objective_;
   const FrameworkLimits& limits_;
   LinkCollectives links_;

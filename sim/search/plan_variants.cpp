@@ -24,6 +24,7 @@ constexpr int kRowsOfContext = 4096;            // Fewest rows of a sequence on 
 constexpr int kMostMicroBatches = 32;           // For each rank, or the scenario's own number; more hide little.
 constexpr int kEveryCount = 32;                 // On at most 32 devices every number of stages and replicas is tried.
 constexpr int kMostChunks = 4;                  // Stages on a rank; more have more messages than they save.
+constexpr int kMostChunksOfGroups = 8;          // With groups, whose ranks have more layers.
 constexpr int kSamples[] = {1, 2, 3, 4, 6, 8};  // Samples of a replica in a micro-batch, with groups.
 
 /// Numbers of ranks or replicas: all up to kEveryCount, then those that divide the devices, powers of two, and `limit`.
@@ -84,6 +85,13 @@ std::vector<PlacementChoice> placements_of(const std::vector<const ScheduleDef*>
   return list;
 }
 
+/// Whether the scenario says how rows reach their experts.
+bool names_dispatcher(const PlanSpec& plan) {
+  const config::Value* group = plan.source ? plan.source->find("group") : nullptr;
+  const config::Value* dispatcher = group ? group->find("dispatcher") : nullptr;
+  return dispatcher && dispatcher->origin.empty();
+}
+
 class VariantMaker {
  public:
   VariantMaker(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
@@ -97,6 +105,7 @@ class VariantMaker {
         devices_(static_cast<int>(configured.cluster().devices.size())),
         placements_(placements_of(schedules)),
         balanced_(kept_options(get_from(planners::catalog(), "planner", "balanced"))),
+        names_dispatcher_(names_dispatcher(configured.experiment.plan)),
         orders_(configured.cluster()),
         work_(configured) {}
 
@@ -147,13 +156,20 @@ class VariantMaker {
       made_.left_out.insert("several stages on a single rank, which Megatron-LM refuses");
       return {};
     }
-    if (where.placement != Placement::V && kMostChunks * ranks < layers_)
-      made_.left_out.insert(fmt::format("more than {} stages on a rank", kMostChunks));
+    const int most = software.prices ? kMostChunksOfGroups : kMostChunks;
+    if (where.placement != Placement::V && most * ranks < layers_)
+      made_.left_out.insert(fmt::format("more than {} stages on a rank", most));
     std::vector<int> list;
-    for (int chunks = 2; chunks <= kMostChunks && chunks * ranks <= layers_; ++chunks)
+    for (int chunks = 2; chunks <= most && chunks * ranks <= layers_; ++chunks)
       if (chunks == 2 || where.placement == Placement::Loop || (where.placement == Placement::Wave && chunks % 2 == 0))
         list.push_back(chunks);
     return list;
+  }
+
+  /// With groups, recomputation that lies between those of most recipes.
+  bool is_unusual(Recomputation kind) const {
+    return configured_.experiment.software().prices && kind != configured_.experiment.plan.recompute &&
+           (kind == Recomputation::Outputs || kind == Recomputation::Half);
   }
 
   bool too_many(int micro_batches, int ranks) {
@@ -195,6 +211,7 @@ class VariantMaker {
         for (const Recomputation recompute : kinds) {
           PlanVariant v{.plan = spec, .placement = where.placement, .chunks = chunks, .both_ways = where.both_ways};
           v.plan.stages = ranks * chunks;
+          v.is_unusual = chunks > kMostChunks || v.plan.dispatcher != balanced_.dispatcher || is_unusual(recompute);
           if (where.placement != Placement::Linear && !where.both_ways) v.plan.placement = where.placement;
           add(std::move(v), ranks, size, recompute);
         }
@@ -260,7 +277,8 @@ class VariantMaker {
 
   void group_stages(const Degrees& degrees, int ranks, const std::vector<DeviceId>& part) {
     const std::vector<Recomputation> kinds =
-        with_own_kind({Recomputation::None, Recomputation::Selective, Recomputation::Layers});
+        with_own_kind({Recomputation::None, Recomputation::Selective, Recomputation::Outputs, Recomputation::Half,
+                       Recomputation::Layers});
     for (const int each : divisors_of(samples_)) {
       const std::int64_t size = std::int64_t{each} * (takes_turns() ? 1 : degrees.replicas);
       if (size > samples_ || samples_ % size != 0 || !can_share(degrees.replicas, static_cast<int>(size))) continue;
@@ -276,9 +294,21 @@ class VariantMaker {
         if (sharding == StateSharding::None) spec.shard_within = 0;
         if (sharding != StateSharding::Weights) spec.reshard.reset();
         if (!part.empty()) spec.devices = part;
-        placed(std::move(spec), ranks, static_cast<int>(size), kinds);
+        for (const ExpertDispatch dispatcher : dispatchers_of(degrees)) {
+          spec.dispatcher = dispatcher;
+          placed(spec, ranks, static_cast<int>(size), kinds);
+        }
       }
     }
+  }
+
+  /// A copy of a row for each node differs from one for each expert where experts are on several nodes. A dispatcher
+  /// that the scenario names stays.
+  std::vector<ExpertDispatch> dispatchers_of(const Degrees& degrees) const {
+    const bool has_choice =
+        degrees.expert > 1 && degrees.tensor * degrees.expert > configured_.experiment.rules->node.devices;
+    if (!has_choice || names_dispatcher_) return {balanced_.dispatcher};
+    return {ExpertDispatch::AllToAll, ExpertDispatch::PerNode};
   }
 
   /// Each divides more than the one before, which takes less memory and more time in some models, less in others.
@@ -374,6 +404,7 @@ class VariantMaker {
   int samples_, layers_, devices_;
   std::vector<PlacementChoice> placements_;
   PlanSpec balanced_;
+  bool names_dispatcher_;  ///< The scenario does.
   DeviceOrders orders_;
   WorkBound work_;
   std::map<int, AnyPlan> any_;  ///< [samples of a micro-batch]

@@ -28,6 +28,7 @@ struct PlanVariant {
   std::string device_types = {};  ///< NetworkParts::device_text() of the devices that it may use.
   int devices = 0;                ///< Devices that it may use.
   bool searches = false;          ///< Its planner searches, which takes longer.
+  bool is_unusual = false;        ///< It seldom wins, so it is tried after the others.
   int number = 0;                 ///< Index in PlanVariants::list.
 };
 

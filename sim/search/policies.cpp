@@ -32,10 +32,9 @@ bool is_in(const Strings& names, std::string_view name) {
 
 const ScheduleDef& schedule_named(const std::string& name) {
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
-  const char* why = def.tasks           ? "needs a plan of tasks"
-                    : !def.trains       ? "does not train"
-                    : def.name == "csv" ? "is the order of one plan, from a file"
-                                        : nullptr;
+  if (def.name == "csv")
+    throw InputError("the schedule 'csv' is an order from a file", "write the name of the file, such as mine.csv");
+  const char* why = def.tasks ? "needs a plan of tasks" : !def.trains ? "does not train" : nullptr;
   if (why)
     throw InputError(fmt::format("the schedule '{}' {}, so there is nothing to search for", name, why),
                      "leave --schedules out, or name others");
@@ -45,6 +44,15 @@ const ScheduleDef& schedule_named(const std::string& name) {
 SchedulingPolicy policy_of(const ScheduleDef& def, const std::string& weights) {
   const int effort = def.name == "synthesised" ? 2 : is_in(kFoundFromCosts, def.name) ? 1 : 0;
   return {&def, weights, effort, !is_in(kUnsplit, def.name)};
+}
+
+/// The policy of a name, or of a file with an order.
+SchedulingPolicy policy_named(const std::string& word) {
+  if (!is_order_file(word)) return policy_of(schedule_named(word), {});
+  SchedulingPolicy policy = policy_of(get_from(schedules::catalog(), "schedule", "csv"), {});
+  policy.order = std::make_shared<const OwnOrder>(own_order(word));
+  policy.shape = shape_of(*policy.order);
+  return policy;
 }
 
 }  // namespace
@@ -65,11 +73,14 @@ std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, cons
   if (schedules.empty() && !software.prices) names.emplace_back("synthesised");
   std::vector<SchedulingPolicy> policies;
   for (const std::string& name : names) {
-    const ScheduleDef& def = schedule_named(name);
-    if (weights.empty()) policies.push_back(policy_of(def, configured.automatic ? "auto" : configured.name()));
+    SchedulingPolicy policy = policy_named(name);
+    const auto add = [&](const std::string& word) {
+      policy.weights = word;
+      policies.push_back(policy);
+    };
+    if (weights.empty()) add(configured.automatic ? "auto" : configured.name());
     for (const std::string& word : weights)
-      if (get_from(weights::catalog(), "weights policy", word).needs_flush == def.flushes)
-        policies.push_back(policy_of(def, word));
+      if (get_from(weights::catalog(), "weights policy", word).needs_flush == policy.schedule->flushes) add(word);
   }
   if (policies.empty())
     throw InputError("none of these schedules goes with any of these weights",

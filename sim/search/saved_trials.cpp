@@ -50,7 +50,7 @@ const config::MapSpec& saved_trial_fields() {
           real("makespan_s", 0, kInfinity).doc("Time of the first iteration, in seconds."),
           real("throughput", 0, kInfinity).doc("Samples per second at the period."),
           real("memory", 0, kInfinity).doc("Peak memory of the fullest device, in bytes."),
-          real("filled", 0, kInfinity).doc("Largest share of its memory that a device without a reserve uses."),
+          real("filled", 0, kInfinity).doc("Largest share of its memory, without a reserve, that a device uses."),
           real("work_s", 0, kInfinity).doc("Work of the busiest device in a period, in seconds."),
           real("energy_J", 0, kInfinity).doc("Energy of one more iteration, in joules."),
           real("unexchanged", 0, kInfinity).doc("Gradients of tied weights whose exchange is not simulated, in bytes."),

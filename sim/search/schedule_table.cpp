@@ -4,7 +4,6 @@
 #include "sim/search/schedule_table.hpp"
 
 #include <algorithm>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -13,7 +12,6 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/activity.hpp"
-#include "sim/core/file.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/places.hpp"
@@ -25,7 +23,6 @@
 #include "sim/result/bottleneck.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/schedule/builder.hpp"
-#include "sim/schedule_file/csv.hpp"
 #include "sim/search/replay.hpp"
 #include "sim/search/safe_streams.hpp"
 
@@ -118,26 +115,13 @@ Experiment experiment_with(const ScheduleDef& def, const std::string& placement,
 Experiment experiment_with(const OwnOrder& given, const Frame& f) {
   Experiment e = variant_of(f.configured.experiment);
   e.run.lowering.iterations = f.iterations;
-  const CsvSchedule order = parse_schedule_csv(given.csv, given.file);
-  if (has_stages(f) && order.stages % f.ranks == 0) {
-    e.plan.stages = order.stages;
+  const OrderShape shape = shape_of(given);
+  if (has_stages(f) && shape.stages % f.ranks == 0) {
+    e.plan.stages = shape.stages;
     e.plan.placement.reset();
-    const std::vector<Op>& first = order.schedule.ranks.front();
-    const auto runs_last = [&](const Op& op) { return op.stage.value == order.stages - 1; };
-    if (order.stages == 2 * f.ranks && f.ranks > 1 && std::any_of(first.begin(), first.end(), runs_last))
-      e.plan.placement = Placement::V;
+    if (shape.turns && shape.ranks == f.ranks) e.plan.placement = Placement::V;
   }
-  config::Value rows;
-  rows.kind = config::Value::Kind::List;
-  rows.where = {given.file, 1, 1};
-  for (const std::string& line : split(given.csv, '\n'))
-    if (!trim(line).empty() || !rows.items.empty())
-      rows.items.push_back(config::Value::scalar(std::string(trim(line)),
-                                                 {given.file, static_cast<int>(rows.items.size()) + 1, 1}, "computed"));
-  while (!rows.items.empty() && rows.items.back().text.empty()) rows.items.pop_back();
-  return with_order(e,
-                    schedule_spec(get_from(schedules::catalog(), "schedule", "csv"), {{"rows", {}, std::move(rows)}}),
-                    weights_spec("auto"));
+  return with_order(e, schedule_of(given), weights_spec("auto"));
 }
 
 /// An update makes version u + 1 from version u, so gradients from version v are u - v updates old.
@@ -203,8 +187,6 @@ ScheduleRow row_of(const std::string& name, const std::string& placement, Frame&
   return row_of(placement.empty() ? name : fmt::format("{} {}", name, placement), make, f);
 }
 
-bool is_file(const std::string& name) { return name.ends_with(".csv"); }
-
 /// Which rows have another weights policy than the scenario.
 std::vector<std::string> weights_notes(const Frame& f) {
   std::vector<std::string> notes;
@@ -228,7 +210,7 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
   }
   for (const std::string& word : split(words, ',')) {
     const std::string name(trim(word));
-    if (is_file(name)) {
+    if (is_order_file(name)) {
       names.push_back(name);
       continue;
     }
@@ -249,25 +231,14 @@ std::vector<std::string> parse_schedules(const std::string& words, const Experim
   return names;
 }
 
-OwnOrder own_order(const std::string& file) {
-  const std::filesystem::path path(file);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error))
-    throw InputError(fmt::format("'{}' is not a known schedule, and there is no such file", file),
-                     "stagecraft list schedules shows the schedules; an order of your own is a file of PyTorch's CSV");
-  const std::vector<std::string> built_in = names_of(schedules::catalog());
-  const bool is_built_in = std::find(built_in.begin(), built_in.end(), path.stem().string()) != built_in.end();
-  return {(is_built_in ? path.filename() : path.stem()).string(), read_file(file), file};
-}
-
 ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTableOptions& asked) {
   check_backend(asked.backend);
   std::vector<OwnOrder> orders = asked.orders;
   std::vector<std::string> names;
   if (!asked.schedules.empty() || orders.empty()) names = parse_schedules(asked.schedules, configured);
   for (const std::string& name : names)
-    if (is_file(name)) orders.push_back(own_order(name));
-  std::erase_if(names, is_file);
+    if (is_order_file(name)) orders.push_back(own_order(name));
+  std::erase_if(names, is_order_file);
   Frame f = frame_of(configured, asked);
   ScheduleTable table;
   table.title = configured.title.empty() ? "(untitled)" : configured.title;

@@ -5,21 +5,13 @@
 
 #include "sim/experiment/experiment.hpp"
 #include "sim/output/schedule_table.hpp"
+#include "sim/search/own_orders.hpp"
 
 namespace stagecraft {
 
 /// "all", or names and files of orders, NAME.csv, with commas between. "all" means every schedule that trains, and an
 /// order from a file when the scenario has one. Throws InputError for other names.
 std::vector<std::string> parse_schedules(const std::string& words, const Experiment&);
-
-/// An order of the user, with its name in the table.
-struct OwnOrder {
-  std::string name;
-  std::string csv;   ///< One iteration as PyTorch writes it, compute alone.
-  std::string file;  ///< The place of errors.
-};
-/// The order in a file. Its name is that of the file, without .csv unless that is the name of a schedule.
-OwnOrder own_order(const std::string& file);
 
 struct ScheduleTableOptions {
   std::string schedules = "all";

@@ -20,7 +20,11 @@ bool has_1f1b(const std::vector<SchedulingPolicy>& policies) {
 }
 
 /// Whether the schedule takes the stages where the plan has them.
-bool can_run(const SchedulingPolicy& policy, const PlanVariant& v) {
+bool can_run(const SchedulingPolicy& policy, const Candidate& c) {
+  const PlanVariant& v = c.variant;
+  if (policy.order)
+    return !v.both_ways && placement_of(policy.shape.placed_as()) == v.placement &&
+           c.properties.stages == policy.shape.stages && v.micro_batches == policy.shape.micro_batches;
   const bool any_placement = policy.effort == 2 && !v.both_ways;
   if (!any_placement && placement_of(*policy.schedule) != v.placement) return false;
   if (v.both_ways && v.both_ways != policy.schedule) return false;
@@ -56,7 +60,7 @@ std::vector<SearchTask> simulations_of(const std::shared_ptr<const Candidate>& c
   const bool alone = c.properties.stages == 1 && !c.variant.both_ways && has_1f1b(policies);
   std::vector<SearchTask> tasks;
   for (const SchedulingPolicy& policy : policies) {
-    if ((alone && policy.schedule->name != "1f1b") || !can_run(policy, c.variant)) continue;
+    if ((alone && policy.schedule->name != "1f1b" && !policy.order) || !can_run(policy, c)) continue;
     const Seconds bound = !policy.schedule->flushes ? std::max(c.variant.bound, c.bound.work)
                           : policy.splits           ? c.properties.period
                                                     : std::max(c.properties.period, c.bound.unsplit);

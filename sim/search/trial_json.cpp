@@ -54,7 +54,7 @@ Trial trial_from(const Json& json) {
 Trial with_properties(Trial trial, const Combination& combination) {
   Choice c = combination.candidate->properties;
   const Choice& s = trial.choice;
-  c.schedule = combination.policy.schedule->name;
+  c.schedule = combination.policy.name();
   c.period = s.period, c.makespan = s.makespan, c.throughput = s.throughput, c.memory = s.memory;
   c.filled = s.filled, c.work = s.work, c.unexchanged = s.unexchanged, c.weights = s.weights;
   c.energy = s.energy, c.overlap = s.overlap;

@@ -165,13 +165,18 @@ class UntriedPlans {
   void add_fixed_fields() {
     const auto holders = [](const PlanVariant& v) { return v.plan.replicas * v.plan.group.context; };
     const auto divides = [](const PlanVariant& v) { return v.plan.sharding != StateSharding::None; };
+    const bool varies_dispatcher =
+        any([](const PlanVariant& v) { return v.plan.dispatcher == ExpertDispatch::PerNode; }) &&
+        any([](const PlanVariant& v) {
+          return v.plan.dispatcher != ExpertDispatch::PerNode && v.plan.group.expert > 1;
+        });
     const std::pair<const char*, std::function<bool(const PlanVariant&)>> fields[] = {
         {"plan.share", [](const PlanVariant& v) { return v.plan.replicas > 1; }},
         {"plan.sequential", [&](const PlanVariant&) { return has_branches(); }},
         {"plan.group.sequence", [&](const PlanVariant& v) { return v.plan.group.tensor > 1 && !has_experts_; }},
         {"plan.group.context_type", [](const PlanVariant& v) { return v.plan.group.context > 1; }},
         {"plan.group.expert_tensor", [&](const PlanVariant& v) { return has_experts_ && v.devices > 1; }},
-        {"plan.group.dispatcher", [](const PlanVariant& v) { return v.plan.group.expert > 1; }},
+        {"plan.group.dispatcher", [&](const PlanVariant& v) { return v.plan.group.expert > 1 && !varies_dispatcher; }},
         {"plan.group.order",
          [](const PlanVariant& v) { return v.plan.group.group() > 1 && v.plan.group.replicas > 1; }},
         {"plan.shard.within", [&](const PlanVariant& v) { return divides(v) && holders(v) > 2; }},

@@ -216,7 +216,7 @@ TEST_CASE("no order of work is faster, cheaper or takes less energy than the bou
     const FrameworkLimits limits(configured.experiment, true);
     PlannedExperiment fullest = configured;
     fullest.experiment = with_overlap(configured.experiment, limits.switches());
-    const CombinationRunner runner(configured.experiment, policies, "ideal", 5, objective, limits);
+    const CombinationRunner runner(configured.experiment, policies, "ideal", 5, 0, objective, limits);
     const NetworkParts parts(configured.cluster());
     for (const PlanVariant& v : plan_variants(fullest, schedules, parts, objective, limits).list) {
       if (rng.integer(0, 9) > 0) continue;
@@ -265,7 +265,7 @@ TEST_CASE("no plan with groups, experts or divided states has less work than is 
     const FrameworkLimits limits(configured.experiment, true);
     PlannedExperiment fullest = configured;
     fullest.experiment = with_overlap(configured.experiment, limits.switches());
-    const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective, limits);
+    const CombinationRunner runner(configured.experiment, policies, "ideal", 1, 0, objective, limits);
     const NetworkParts parts(configured.cluster());
     for (const PlanVariant& v : plan_variants(fullest, schedules, parts, objective, limits).list) {
       bool too_large = false;
@@ -290,7 +290,7 @@ TEST_CASE("no plan with groups or divided states needs less memory than is assum
   const FrameworkLimits limits(configured.experiment, true);
   PlannedExperiment fullest = configured;
   fullest.experiment = with_overlap(configured.experiment, limits.switches());
-  const CombinationRunner runner(configured.experiment, policies, "ideal", 1, objective, limits);
+  const CombinationRunner runner(configured.experiment, policies, "ideal", 1, 0, objective, limits);
   const NetworkParts parts(configured.cluster());
   int divided = 0;
   for (const PlanVariant& v : plan_variants(fullest, schedules, parts, objective, limits).list) {

@@ -229,16 +229,17 @@ def plan(scenario: ScenarioLike, *, planners: Union[str, Sequence[str]] = "all",
 
 def search(scenario: ScenarioLike, *, schedules: Sequence[str] = (), weights: Sequence[str] = (),
            seconds: Optional[float] = None, contended: bool = True, threads: int = 0, sets: Sets = None,
-           objective: str = "time", executor: Optional[Executor] = None,
+           objective: str = "time", margin: float = 0.06, executor: Optional[Executor] = None,
            progress: Optional[Progress] = None) -> SearchResult:
     """Searches plans, devices, schedules, micro-batches and recomputation together for the fastest, or with the
-    objective "cost" or "energy" for the cheapest or for the least energy.
+    objective "cost" or "energy" for the cheapest or for the least energy. The first row leaves the share `margin` of each
+    device's memory free, if any row does.
 
     `executor`, anything whose submit() returns futures, makes the plans and runs the simulations; the answer is the same.
     Its workers need this module, the program and the files of the scenario; `threads` is not used then."""
     params, keep = _asked(scenario, sets)
     params.update(schedules=list(schedules), weights=list(weights), contended=contended, threads=threads,
-                  objective=objective)
+                  objective=objective, margin=margin)
     if seconds is not None:
         params["seconds"] = seconds
     if executor is None:

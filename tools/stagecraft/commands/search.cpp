@@ -39,7 +39,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kNoPlanFits = 3;
-constexpr int kOrdersByDefault = 16, kFrontByDefault = 300;
+constexpr int kOrdersByDefault = 16, kFrontByDefault = 300, kPatienceByDefault = 400;
 
 std::vector<std::string> option_words(const Arguments& a, const char* option) {
   std::vector<std::string> words;
@@ -57,6 +57,19 @@ Seconds time_limit_of(const std::string& text) {
   return Seconds{*seconds};
 }
 
+/// A share of a device's memory.
+double margin_of(const std::string& text) {
+  std::string why;
+  const std::optional<double> share = config::parse_quantity(config::Dimension::Share, text, why);
+  if (!share || *share < 0 || *share >= 1)
+    throw InputError(fmt::format("--margin: '{}' is no share of a device's memory: {}", text,
+                                 !share       ? why
+                                 : *share < 0 ? "it is below zero"
+                                              : "nothing would be left to use"),
+                     "such as 6% or 0.06");
+  return *share;
+}
+
 ChoiceOptions search_options(const Arguments& a) {
   ChoiceOptions options{.schedules = option_words(a, "schedules"),
                         .objective = objective_from(a.text("objective")),
@@ -68,9 +81,10 @@ ChoiceOptions search_options(const Arguments& a) {
     options.weights = option_words(a, "weights");
   }
   options.max_simulations = a.count("most", 1, 1000000);
+  options.margin = margin_of(a.text("margin"));
   options.contended = replay_rows(a, options.backend, "all") > 0;
   if (!a.flag("all")) options.front_simulations = kFrontByDefault;
-  if (!a.flag("all") && !a.has("time")) options.max_orders = kOrdersByDefault;
+  if (!a.flag("all") && !a.has("time")) options.max_orders = kOrdersByDefault, options.patience = kPatienceByDefault;
   options.threads = a.has("jobs") ? a.count("jobs", 1, 1024) : launched().size > 1 ? 1 : 0;
   options.seed = static_cast<std::uint64_t>(a.count("seed", 0, 1 << 30));
   if (a.has("time")) options.time = time_limit_of(a.text("time"));
@@ -286,7 +300,7 @@ std::vector<Argument> search_arguments() {
        "time"},
       {"--time", Argument::Kind::Text,
        "Print the best so far after this time: 60s, 5min; its last tenth, at most 2 s, is for the diagnosis of the "
-       "rows (default: search until nothing else can be shorter)"},
+       "rows (default: search until nothing else can be shorter, or 400 simulations found nothing better)"},
       {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
       {"--html", Argument::Kind::Text,
        "Write a page with the answer, the Pareto front and the reasons to this file too"},
@@ -297,7 +311,8 @@ std::vector<Argument> search_arguments() {
        "--hosts or mpirun)"},
       {"--seed", Argument::Kind::Count, "Order of choices with equal bounds", "1"},
       {"--schedules", Argument::Kind::Text,
-       "Names with commas between. chimera and other bidirectional schedules are tried only if named "
+       "Names with commas between, and files of your own orders (NAME.csv, as PyTorch writes them), which run on plans "
+       "with as many stages and micro-batches. chimera and other bidirectional schedules are tried only if named "
        "(default: the usual synchronous schedules, then synthesised; with software of Megatron-LM 1f1b and "
        "interleaved, and with torchtitan what it runs)"},
       {"--weights", Argument::Kind::Text,
@@ -305,6 +320,11 @@ std::vector<Argument> search_arguments() {
        "scenario, or what belongs to each schedule)"},
       {"--all", Argument::Kind::Flag, "Search for and print the whole Pareto front of time, memory and devices"},
       details_argument("why the first row is the first, what limits it, and all that was not tried"),
+      {"--margin", Argument::Kind::Text,
+       "Share of each device's memory that the first row leaves free, because predictions of memory err; rows with "
+       "less "
+       "come after it and are marked as tight",
+       "6%"},
       {"--most", Argument::Kind::Count, "Most simulations", "20000"},
       {"-b,--backend", Argument::Kind::Text, "Backend that simulates them first", "ideal"},
       {"--replay", Argument::Kind::Text,

@@ -151,13 +151,14 @@ ChoiceOptions search_options(const Parameters& p) {
                         .weights = p.texts("weights"),
                         .objective = objective_from(p.has("objective") ? p.text("objective") : "time"),
                         .max_simulations = p.whole("most", 20000, 1, 1000000),
+                        .margin = p.number("margin", ChoiceOptions{}.margin),
                         .contended = p.flag("contended", true),
                         .front_simulations = p.whole("front", 300),
                         .threads = p.whole("threads", 0, 0, 1024)};
   if (p.has("seconds"))
     options.time = Seconds{p.number("seconds", 0)};
   else
-    options.max_orders = p.whole("orders", 16);
+    options.max_orders = p.whole("orders", 16), options.patience = p.whole("patience", 400);
   return options;
 }
 

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+
+#include "sim/experiment/experiment.hpp"
+
+// Orders of the user, one iteration each, in tables of schedules and in searches.
+
+namespace stagecraft {
+
+/// An order of the user, with its name in tables.
+struct OwnOrder {
+  std::string name;
+  std::string csv;   ///< One iteration as PyTorch writes it, compute alone.
+  std::string file;  ///< The place of errors.
+};
+
+/// Whether the word after --schedules is a file of an order, NAME.csv.
+bool is_order_file(const std::string& word);
+/// The order in a file. Its name is that of the file, without .csv unless that is the name of a schedule.
+OwnOrder own_order(const std::string& file);
+/// The schedule `csv` with the rows of the order.
+ScheduleSpec schedule_of(const OwnOrder&);
+
+/// What a plan needs to have for an order to run on it.
+struct OrderShape {
+  int ranks = 1, stages = 1, micro_batches = 1;
+  bool turns = false;  ///< The second half of the stages goes back up the ranks, as in ZB-V.
+
+  /// A schedule whose stages lie where the order has them.
+  const ScheduleDef& placed_as() const;
+};
+/// InputError for a file that is no order, with the place.
+OrderShape shape_of(const OwnOrder&);
+
+}  // namespace stagecraft
