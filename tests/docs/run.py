@@ -2,9 +2,10 @@
 """Pages of the project say what is true: run.py STAGECRAFT, from the root of the project.
 
 The scripts of a Slurm array give the results of the whole sweep.
-In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of the README without
-"$" list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios. A block that builds a
-network is left out where namespaces are refused. The pages of tasks have a length.
+In a block, "$ command" is run and what follows is compared; a line "..." stands for any lines. Blocks of tools/docs/commands.md
+list commands, which have to end with 0; FILE is the quickstart there. All run in a copy of the scenarios. A block that builds a
+network is left out where namespaces are refused. README and the pages of tasks have a length, and errors that they quote are those
+that are printed.
 CONCEPTS quotes in each *Here* what the commands of that page print, and so does its picture.
 CONTRIBUTING follows values through the code; the names in its steps have to be in the files that it names.
 READMEs of folders name every source file (maps.py).
@@ -87,8 +88,7 @@ def check_sessions(page, folder):
             continue
         for part in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, *expected = part.rstrip("\n").split("\n")
-            command = command.replace("build/demo/bin/stagecraft", "stagecraft").replace("rehearsal", f"rehearsal{os.getpid()}")
-            code, text = run(command, folder)
+            code, text = run(command.replace("rehearsal", f"rehearsal{os.getpid()}"), folder)
             text = text.replace(f"rehearsal{os.getpid()}", "rehearsal")
             said += [command, text]
             came = [line.rstrip() for line in text.rstrip("\n").split("\n")] if text else []
@@ -217,28 +217,57 @@ def check_counts():
     """Each pattern finds all places of a number in a page, and at least one."""
     measured = count_of_predictions()
     counted = [
-        ("README.md", r"\| pipeline schedules \| (\w+),", count_of("schedules")),
-        ("README.md", r"\| stale weights .*? \| (\w+) policies", count_of("weights")),
-        ("README.md", r"\| planners \| (\w+),", count_of("planners")),
-        ("README.md", r"\[(\w+) scenarios\]\(scenarios/examples/diagnosis\)", len(list(root.glob("scenarios/examples/diagnosis/*.yaml"))) - 1),  # In one, nothing is planted.
-        ("README.md", r"and (\w+)\s+\[notebooks\]", len(list(root.glob("tools/python/notebooks/*.ipynb")))),
-        ("README.md", r"([\d,]+) (?:published iterations|measured iterations|published runs)", measured),
+        ("tools/docs/comparison.md", r"\| pipeline schedules \| (\w+),", count_of("schedules")),
+        ("tools/docs/comparison.md", r"\| stale weights .*? \| (\w+) policies", count_of("weights")),
+        ("tools/docs/comparison.md", r"\| planners \| (\w+),", count_of("planners")),
+        ("tools/docs/commands.md", r"and\s+(\w+)\s+\[notebooks\]", len(list(root.glob("tools/python/notebooks/*.ipynb")))),
+        ("README.md", r"([\d,]+) measured iterations", measured),
+        ("tools/docs/commands.md", r"([\d,]+) published runs", measured),
+        ("tools/docs/commands.md", r"\[(\w+) scenarios\]\(../../scenarios/examples/diagnosis\)", len(list(root.glob("scenarios/examples/diagnosis/*.yaml"))) - 1),  # In one, nothing is planted.
+        ("tools/docs/trust.md", r"([\d,]+) (?:published|measured) iterations", measured),
         ("sim/MODEL.md", r"([\d,]+) measured iterations", measured)]
     for page, pattern, count in counted:
         found = re.findall(pattern, pathlib.Path(page).read_text())
         for number in found or ["nothing"]:
-            value = NUMBERS.index(number) if number in NUMBERS else number.replace(",", "")
+            value = NUMBERS.index(number.lower()) if number.lower() in NUMBERS else number.replace(",", "")
             note(page, pattern, str(value) != str(count) and f"it says {number}, but there are {count}")
 
 
+def check_quickstart(page, folder):
+    """The scenario in the page means what the file means."""
+    (folder / "shown.yaml").write_text(re.search(r"```yaml\n(.*?)```", page.read_text(), re.S)[1])
+    shown, file = (run(f"stagecraft resolve {name}", folder) for name in ("shown.yaml", "examples/quickstart"))
+    note(page, "stagecraft resolve", (shown[0] != 0 or shown != file) and "the scenario differs from examples/quickstart")
+
+
 def check_lengths():
-    for page, most in {page: 600 for page in TASKS}.items():
+    for page, most in {"README.md": 1200, **{page: 600 for page in TASKS}}.items():
         words = len(pathlib.Path(page).read_text().split())
         note(page, "length", words > most and f"{words} words, and at most {most} are read to the end")
 
 
+def quoted(page, pattern):
+    """The numbers in the one place of a page that matches."""
+    found = re.findall(pattern, " ".join(pathlib.Path(page).read_text().split()))
+    return found[0] if len(found) == 1 else found
+
+
+def check_errors():
+    """Pages quote the errors that `reproduce predictions` prints, and on unknown software the medians that `run` prints from intervals.csv."""
+    code, text = run("stagecraft reproduce predictions", root)
+    printed = re.search(r"^all +\d+ +([\d.]+) +([\d.]+)", text, re.M)
+    for page in ("README.md", "tools/docs/trust.md"):
+        said = quoted(page, r"The median error is ([\d.]+) %, and 90 % (?:of the errors )?are (?:with|be)(?:in|low) ([\d.]+) %")
+        note(page, "stagecraft reproduce predictions", code != 0 or not printed or said != printed.groups() and f"it says {said}, and {printed.groups()} are printed")
+    medians = dict(re.findall(r"^,,unknown,(\w+),\d+,[\d.]+,([\d.]+)$", (root / "scenarios/predictions/intervals.csv").read_text(), re.M))
+    here = tuple(f"{100 * float(medians[kind]):.1f}" for kind in ("large", "experts", "small"))
+    said = quoted("README.md", r"the median is ([\d.]+) % for large dense models, ([\d.]+) % with experts, and ([\d.]+) % for small")
+    note("README.md", "intervals.csv", said != here and f"it says {said}, and the medians are {here}")
+
+
+REFERENCE = {"commands", "comparison", "trust"}  # Pages that are looked into, and not read to the end.
 pages = [page for page in sorted(pathlib.Path("tools/docs").glob("*.md")) if page.stem != "SKILL"]
-TASKS = pages + [pathlib.Path("scenarios/guide/edge/README.md")]
+TASKS = [page for page in pages if page.stem not in REFERENCE] + [pathlib.Path("scenarios/guide/edge/README.md")]
 has_namespaces = may_build_networks()
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
@@ -253,11 +282,13 @@ with tempfile.TemporaryDirectory() as name:
     said = check_sessions(pathlib.Path("sim/CONCEPTS.md"), folder)
     check_words(pathlib.Path("sim/CONCEPTS.md"), said)
     check_picture(pathlib.Path("sim/concepts.svg"), folder / "timeline.svg", said)
-    check_lists(pathlib.Path("README.md"), folder)
+    check_quickstart(pathlib.Path("README.md"), folder)
+    check_lists(pathlib.Path("tools/docs/commands.md"), folder)
     check_array(pathlib.Path("sim/sweep/README.md"), folder)
 check_names(pathlib.Path("CONTRIBUTING.md"))
 check_counts()
 check_lengths()
+check_errors()
 check_links()
 check_maps()
 print("\n".join(problems))
