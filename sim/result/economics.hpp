@@ -14,11 +14,11 @@ namespace stagecraft {
 
 /// How often devices fail, and what it takes to go on: `report.failures` of a scenario.
 struct FailureModel {
-  Seconds mtbf;        ///< Mean time between failures of one device.
-  Seconds checkpoint;  ///< Time in which a checkpoint is written and nothing is computed.
-  Seconds restart;     ///< Time from a failure to the first operation from the newest checkpoint.
+  Seconds mtbf;         ///< Mean time between failures of one device.
+  Seconds checkpoint;   ///< Time in which a checkpoint is written and nothing is computed.
+  Seconds restart;      ///< Time from a failure to the first operation from the newest checkpoint.
   Seconds repair = {};  ///< Time until what failed is back; 0: a spare node always takes its place.
-  int spares = 0;      ///< Nodes that wait to take the place of one that failed, while it is repaired.
+  int spares = 0;       ///< Nodes that wait to take the place of one that failed, while it is repaired.
 };
 
 /// What a training run is to be: `report` of a scenario.
@@ -47,7 +47,7 @@ struct Economics {
   double dollars = 0;  ///< Price of all tokens, likewise.
   double goodput = 1;  ///< Share of the time that is training which no failure undoes.
   Seconds interval;    ///< Computation between two checkpoints, by Daly's estimate of the optimum.
-  int spares = 0;      ///< Of the budget.
+  int spares = 0;      ///< Spare nodes of the budget.
   /// Goodput with 0, 1, ... spare nodes, up to one more than the budget has; empty where no time of repair is given.
   std::vector<double> goodput_of_spares;
 };

@@ -144,8 +144,8 @@ class ChoiceSearch {
   std::map<int, TaskResult> results_;                ///< Task of a batch -> its result.
   std::map<const Candidate*, int> kept_by_;  ///< The process that made the plan, of several that share the search.
   std::vector<Combination> tried_;           ///< [Choice::id]
-  std::optional<Choice> best_;               ///< Of those that leave the margin of memory free.
-  std::optional<Choice> best_tight_;         ///< Of the others.
+  std::optional<Choice> best_;               ///< The best that leaves the margin of memory free.
+  std::optional<Choice> best_tight_;         ///< The best of the other choices.
   Bytes largest_capacity_{kInfinity};
   double least_bound_ = kInfinity;  ///< No plan has a smaller amount.
   ChoiceReasons reasons_;

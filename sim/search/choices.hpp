@@ -27,8 +27,8 @@ struct ChoiceOptions {
   bool contended = false;  ///< Simulates on `fluid` too, and ranks by that.
   /// Simulations after the shortest period is known, for choices that need less memory or fewer devices.
   int front_simulations = std::numeric_limits<int>::max();
-  /// So many simulations without a better one end the search for the first row among usual plans, and again among
-  /// plans that seldom win.
+  /// The search for the first row ends after this number of simulations without a better one: among usual plans, and
+  /// again among plans that seldom win.
   int patience = std::numeric_limits<int>::max();
   int max_orders = std::numeric_limits<int>::max();  ///< Plans for which an order is searched for.
   int threads = 1;                                   ///< 0: one for each core. The answer is the same with any number.

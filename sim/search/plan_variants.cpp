@@ -156,17 +156,17 @@ class VariantMaker {
       made_.left_out.insert("several stages on a single rank, which Megatron-LM refuses");
       return {};
     }
-    const int most = software.prices ? kMostChunksOfGroups : kMostChunks;
-    if (where.placement != Placement::V && most * ranks < layers_)
-      made_.left_out.insert(fmt::format("more than {} stages on a rank", most));
+    const int max_chunks = software.prices ? kMostChunksOfGroups : kMostChunks;
+    if (where.placement != Placement::V && max_chunks * ranks < layers_)
+      made_.left_out.insert(fmt::format("more than {} stages on a rank", max_chunks));
     std::vector<int> list;
-    for (int chunks = 2; chunks <= most && chunks * ranks <= layers_; ++chunks)
+    for (int chunks = 2; chunks <= max_chunks && chunks * ranks <= layers_; ++chunks)
       if (chunks == 2 || where.placement == Placement::Loop || (where.placement == Placement::Wave && chunks % 2 == 0))
         list.push_back(chunks);
     return list;
   }
 
-  /// With groups, recomputation that lies between those of most recipes.
+  /// With groups, recomputation that few published recipes have.
   bool is_unusual(Recomputation kind) const {
     return configured_.experiment.software().prices && kind != configured_.experiment.plan.recompute &&
            (kind == Recomputation::Outputs || kind == Recomputation::Half);

@@ -61,7 +61,7 @@ TEST_CASE("an order of the user runs on the plans that have its stages and micro
     sets.push_back("run.iterations=5");
     CHECK(run(compile(load_experiment(kScenario, sets)), "ideal").report.period.value ==
           doctest::Approx(c.period.value).epsilon(1e-12));
-    sets.push_back("run.schedule=1f1b");  // The same order.
+    sets.push_back("run.schedule=1f1b");  // Equal to the order in the file.
     CHECK(run(compile(load_experiment(kScenario, sets)), "ideal").report.period.value ==
           doctest::Approx(c.period.value).epsilon(1e-12));
   }
