@@ -7,12 +7,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <unordered_map>
 
 #include "sim/config/source.hpp"
 #include "sim/core/dag.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -106,7 +106,7 @@ class GraphTextReader {
     for (const std::string& word : split(value, ';')) {
       const std::string_view number = trim(word);
       double one = 0;
-      const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), one);
+      const auto [end, error] = from_chars(number.data(), number.data() + number.size(), one);
       if (error != std::errc{} || end != number.data() + number.size() || !(one >= 0 && one < 1e30))
         fail(fmt::format("{}{} is not a number from 0 on", key, number), "write it as 12.5, or [12.5; 3] for a list");
       sum += one;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/core/child_process.hpp"
+#include "sim/core/open_file.hpp"
 
 namespace stagecraft::box {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/child_process.hpp"
+#include "sim/core/open_file.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft::box {

@@ -137,7 +137,7 @@ std::span<const Core::Milestone> Core::milestones_of(std::int32_t op) const {
                                       [](const Milestone& m, std::int32_t id) { return m.op < id; });
   auto end = first;
   while (end != milestones_.end() && end->op == op) ++end;
-  return {first, end};
+  return {milestones_.data() + (first - milestones_.begin()), static_cast<std::size_t>(end - first)};
 }
 
 std::int32_t Core::awaited_node(InstructionId waiting, InstructionId on) const {

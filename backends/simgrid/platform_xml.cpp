@@ -3,7 +3,6 @@
 #include "backends/simgrid/platform_xml.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -12,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft::sg {
@@ -86,7 +86,7 @@ std::string attribute_text(std::string_view value) {
 double number(std::string_view text) {
   double value = 0;
   text = trim(text);
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc::result_out_of_range ? kMostClusterHosts + 1 : value;
 }
 
@@ -290,7 +290,7 @@ class PlatformXml {
       word.remove_prefix(1);
       const int base = word.starts_with('x') ? 16 : 10;
       if (base == 16) word.remove_prefix(1);
-      const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), code, base);
+      const auto [rest, error] = from_chars(word.data(), word.data() + word.size(), code, base);
       if (error == std::errc{} && rest == word.data() + word.size() && is_xml_character(code)) return utf8(code);
     }
     refuse(begin, "this is no character that is known", "write &amp; for &");

@@ -18,7 +18,7 @@
 #include "backends/simgrid/platform_xml.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "backends/simgrid/simulate.hpp"
-#include "sim/core/child_process.hpp"
+#include "sim/core/open_file.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 

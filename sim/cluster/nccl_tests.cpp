@@ -1,12 +1,12 @@
 // Reads the output of nccl-tests as measured times of a collective, for `stagecraft calibrate`.
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include <fmt/core.h>
 
 #include "sim/cluster/collective_curve.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -27,7 +27,7 @@ constexpr double kMostBytes = 1e18, kLeastMicroseconds = 1e-3, kMostMicroseconds
 
 std::optional<double> number(std::string_view word) {
   double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  const auto [end, error] = from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc{} || end != word.data() + word.size() || !(value > 0)) return std::nullopt;
   return value;
 }

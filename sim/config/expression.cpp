@@ -3,10 +3,11 @@
 #include "sim/config/expression.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include "sim/core/from_chars.hpp"
 
 namespace stagecraft::config {
 namespace {
@@ -166,7 +167,7 @@ class Parser {
       return inner;
     }
     double number = 0;
-    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
+    const auto [end, error] = from_chars(text_.data() + at_, text_.data() + text_.size(), number);
     if (error != std::errc{} || !is_digit(c))
       throw SyntaxError{at_, fmt::format("a number, a name or a parenthesis is needed, not '{}'", c)};
     Expression e{.kind = Kind::Number, .where = place(at_), .number = number, .text = {}, .operands = {}};

@@ -3,12 +3,12 @@
 #include "sim/config/units.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <span>
 
 #include <fmt/core.h>
 
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft::config {
@@ -109,7 +109,7 @@ std::optional<double> read_number(std::string_view number, std::string& why) {
   }
   if (number.front() == '+') number.remove_prefix(1);
   double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  const auto [end, error] = from_chars(number.data(), number.data() + number.size(), value);
   if (error == std::errc{} && std::isfinite(value)) return value;
   why = fmt::format("'{}' is too large or too small", number);
   return {};

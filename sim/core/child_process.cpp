@@ -72,12 +72,6 @@ int keep_only(int socket, int errors) {
 
 }  // namespace
 
-OpenFile::~OpenFile() { close(); }
-
-void OpenFile::close() {
-  if (number_ >= 0) ::close(std::exchange(number_, -1));
-}
-
 std::pair<MessageSocket, MessageSocket> MessageSocket::connected_pair() {
   std::array<int, 2> ends{-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) fail("socketpair");

@@ -8,27 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/core/open_file.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {
-
-/// An open file, which this closes.
-class OpenFile {
- public:
-  explicit OpenFile(int number = -1) : number_(number) {}
-  OpenFile(OpenFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  OpenFile& operator=(OpenFile&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~OpenFile();
-
-  int number() const { return number_; }
-  void close();
-
- private:
-  int number_;
-};
 
 /// One end of a connection between two processes. Messages of any length go both ways and arrive in order.
 class MessageSocket {

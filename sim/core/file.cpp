@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/unsaved_text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -53,6 +54,7 @@ InputError problems_in(const std::string& file, const InputError& error) {
 }
 
 std::string read_file(const std::string& path) {
+  if (const std::string* text = unsaved_text(path)) return *text;
   note_input(path);
   return read_output(path);
 }

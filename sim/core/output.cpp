@@ -23,9 +23,9 @@
 
 #include <fmt/core.h>
 
-#include "sim/core/child_process.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/open_file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 

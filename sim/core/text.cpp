@@ -4,12 +4,13 @@
 #include "sim/core/text.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include "sim/core/from_chars.hpp"
 
 namespace stagecraft {
 namespace {
@@ -119,7 +120,7 @@ std::string_view replacement_character(const Character&) { return kReplacementCh
 bool is_formula(std::string_view text) {
   if (text.empty() || std::string_view("=+-@").find(text.front()) == std::string_view::npos) return false;
   double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, error] = from_chars(text.data(), text.data() + text.size(), number);
   return error != std::errc{} || end != text.data() + text.size();
 }
 
@@ -295,7 +296,7 @@ std::string shortest(double value) { return fmt::format("{}", value); }
 
 std::optional<int> read_number(std::string_view& text) {
   int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, error] = from_chars(text.data(), text.data() + text.size(), value);
   const auto digits = static_cast<std::size_t>(end - text.data());
   if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
   text.remove_prefix(digits);

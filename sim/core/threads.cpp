@@ -13,6 +13,7 @@
 
 namespace stagecraft {
 
+#ifdef __cpp_lib_jthread
 std::jthread start_thread(std::size_t running, std::size_t needed, std::function<void()> work) {
   std::error_code why;
   std::jthread thread = thread_if_possible(std::move(work), &why);
@@ -23,6 +24,7 @@ std::jthread start_thread(std::size_t running, std::size_t needed, std::function
                     running, needed, why.message()));
   return thread;
 }
+#endif
 
 int thread_count(int asked) {
   return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
@@ -41,6 +43,7 @@ void run_tasks(int count, int threads, const std::function<void(int)>& task) {
     }
   };
   {
+#ifdef __cpp_lib_jthread
     std::vector<std::jthread> others;
     others.reserve(static_cast<std::size_t>(std::max(0, std::min(threads, count) - 1)));
     for (int t = 1; t < std::min(threads, count); ++t) {
@@ -48,6 +51,9 @@ void run_tasks(int count, int threads, const std::function<void(int)>& task) {
       if (!other.joinable()) break;
       others.push_back(std::move(other));
     }
+#else
+    static_cast<void>(threads);
+#endif
     work();
   }
   for (const std::exception_ptr& error : errors)

@@ -9,6 +9,7 @@
 
 namespace stagecraft {
 
+#ifdef __cpp_lib_jthread  // Not in WebAssembly, where nothing starts a thread.
 /// A thread that calls `work`. Where the system has no more threads, or no memory for one, the thread is not joinable,
 /// and `why` has the reason.
 template <class Work>
@@ -28,6 +29,7 @@ std::jthread thread_if_possible(Work&& work, std::error_code* why = nullptr) {
 /// One of `needed` threads, of which `running` run already; it calls `work`. BackendError where the system has no more:
 /// the caller ends those that run.
 std::jthread start_thread(std::size_t running, std::size_t needed, std::function<void()> work);
+#endif
 
 /// The number of threads for `asked` ones; 0 asks for one on each core.
 int thread_count(int asked);

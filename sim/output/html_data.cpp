@@ -4,7 +4,6 @@
 #include "sim/output/html_data.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <queue>
 #include <set>
@@ -14,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/parallel.hpp"
 #include "sim/core/text.hpp"
 
@@ -56,7 +56,7 @@ class Rows {
   Number number(std::size_t column) const {
     const std::string& cell = cells_[column];
     Number value{};
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    const auto [end, error] = from_chars(cell.data(), cell.data() + cell.size(), value);
     if (error != std::errc{} || end != cell.data() + cell.size())
       refuse(fmt::format("'{}' is not a number for {}", cell, names_[column]));
     return value;
@@ -78,7 +78,7 @@ class Rows {
     std::int64_t value = 0;
     if (cell[point] != '.') refuse(fmt::format("'{}' for {} has not {} decimals", cell, names_[column], kDecimals));
     digits.erase(point, 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const auto [end, error] = from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc::result_out_of_range) refuse("the run is longer than 100 days, which a page cannot show");
     if (error != std::errc{} || end != digits.data() + digits.size() || value < 0)
       refuse(fmt::format("'{}' is not a time for {}", cell, names_[column]));

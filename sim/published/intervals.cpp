@@ -2,7 +2,6 @@
 // it, so that a run of a scenario need not simulate others.
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <set>
@@ -13,6 +12,7 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
 #include "sim/published/error_classes.hpp"
@@ -42,7 +42,7 @@ std::optional<PredictionInterval> read_line(const std::string& line, const std::
   const std::vector<std::string> numbers = split(line.substr(cells.size() + 1), ',');
   PredictionInterval interval{.coverage = kIntervalCoverage, .class_name = {}};
   const auto read = [](const std::string& cell, auto& number) {
-    return std::from_chars(cell.data(), cell.data() + cell.size(), number).ec == std::errc();
+    return from_chars(cell.data(), cell.data() + cell.size(), number).ec == std::errc();
   };
   if (numbers.size() != 3 || !read(numbers[0], interval.runs) || !read(numbers[1], interval.half_width) ||
       !read(numbers[2], interval.median))

@@ -2,7 +2,6 @@
 
 #include "sim/published/prediction_cache.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/output.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
@@ -36,7 +36,7 @@ std::optional<SimulatedRun> read_cells(const std::vector<std::string>& cells) {
   if (cells.size() != numbers.size() + 1) return {};
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::string& cell = cells[i + 1];
-    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), *numbers[i]);
+    const auto [end, error] = from_chars(cell.data(), cell.data() + cell.size(), *numbers[i]);
     if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(*numbers[i])) return {};
   }
   return run;

@@ -23,6 +23,16 @@ constexpr double kSlack = 1 + 1e-12;  // A sum of equal numbers in another order
 
 using LayerSet = std::bitset<kMostLayers>;
 
+/// The first layer of a set from `layer` on; its size() without one. Only libstdc++ searches a word at a time.
+std::size_t next_layer(const LayerSet& set, std::size_t layer) {
+#ifdef __GLIBCXX__
+  return layer == 0 ? set._Find_first() : set._Find_next(layer - 1);
+#else
+  while (layer < set.size() && !set[layer]) ++layer;
+  return layer;
+#endif
+}
+
 /// A layer that is not placed yet although a reader of it is, with the depth and path of the pipeline after it.
 struct ReadyLayer {
   int layer = 0, depth = 0;
@@ -149,12 +159,12 @@ class ExactPartitionSearch {
     stage_ = stage;
     inputs_.reset();
     double work = 0, min_seconds = 0;
-    for (std::size_t layer = stage._Find_first(); layer < stage.size(); layer = stage._Find_next(layer)) {
+    for (auto layer = next_layer(stage, 0); layer < stage.size(); layer = next_layer(stage, layer + 1)) {
       inputs_ |= inputs_of_[layer];
       work += work_[layer], min_seconds += least_[layer];
     }
     inputs_ &= ~stage;
-    for (std::size_t layer = inputs_._Find_first(); layer < inputs_.size(); layer = inputs_._Find_next(layer))
+    for (auto layer = next_layer(inputs_, 0); layer < inputs_.size(); layer = next_layer(inputs_, layer + 1))
       sums.entering += p_.output[layer];
     const RemainingAmounts rest{remaining_.work - work, remaining_.min_seconds - min_seconds};
     const LayerSet covered = set_ | stage;
@@ -219,7 +229,7 @@ class ExactPartitionSearch {
       added.reset(next.layer);
     }
     if (added.none()) return;
-    for (std::size_t layer = added._Find_first(); layer < added.size(); layer = added._Find_next(layer))
+    for (auto layer = next_layer(added, 0); layer < added.size(); layer = next_layer(added, layer + 1))
       ready.push_back({static_cast<int>(layer), depth, path});
     std::sort(ready.begin(), ready.end(), by_layer);
   }

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/core/child_process.hpp"
+#include "sim/core/open_file.hpp"
 #include "sim/core/json.hpp"
 
 namespace stagecraft::serve {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "sim/core/child_process.hpp"
+#include "sim/core/open_file.hpp"
 #include "sim/core/json.hpp"
 #include "sim/program/program.hpp"
 #include "sim/program/timeline.hpp"
