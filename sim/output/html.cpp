@@ -234,9 +234,8 @@ Json run_json(const KeptRun& run, std::size_t most_spans, std::vector<std::strin
 
 }  // namespace
 
-std::string html_page(std::span<const KeptRun> runs, const std::string& title, std::size_t most_spans) {
+Json page_data(std::span<const KeptRun> runs, std::vector<std::string>& parts, std::size_t most_spans) {
   JsonArray shown;
-  std::vector<std::string> parts;
   for (const KeptRun& run : runs) try {
       shown.push_back(run_json(run, most_spans / runs.size(), parts));
     } catch (const JsonError& e) {
@@ -248,9 +247,14 @@ std::string html_page(std::span<const KeptRun> runs, const std::string& title, s
   JsonArray kinds;
   for (InstructionKind kind{}; kind < InstructionKind::Send; kind = next_kind(kind))
     kinds.push_back(JsonObject{{"key", std::string(label(kind).key)}, {"name", std::string(label(kind).meaning)}});
-  const Json data = JsonObject{
+  return JsonObject{
       {"schema", "page/1"}, {"metrics", std::move(described)}, {"kinds", std::move(kinds)}, {"runs", std::move(shown)}};
-  return html_page(html::runs, title, data.dump(), parts);
+}
+
+std::string html_page(std::span<const KeptRun> runs, const std::string& title, std::size_t most_spans) {
+  std::vector<std::string> parts;
+  const std::string data = page_data(runs, parts, most_spans).dump();
+  return html_page(html::runs, title, data, parts);
 }
 
 }  // namespace stagecraft

@@ -5,16 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
-#include "sim/core/json.hpp"
-#include "sim/output/files.hpp"
-#include "sim/output/json_files.hpp"
-#include "sim/plan/plan_words.hpp"
 #include "sim/published/error_classes.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
@@ -67,22 +62,6 @@ void add_diagnosis(const CompiledExperiment& c, Outcome& o, const std::string& f
       diagnose(c, o, o.timeline.provenance.backend, scenario_reader(file, sets, c.experiment), what_if);
 }
 
-std::string results_of(const CompiledExperiment& c, const Outcome& o) {
-  const Experiment& e = c.experiment;
-  const std::vector<DeviceId> devices = devices_of(c.plan);
-  const RunSetup setup{.scenario_file = e.source->where.file,
-                       .model = e.model->name,
-                       .cluster = e.cluster->name,
-                       .schedule = e.schedule.name(),
-                       .planner = std::string(e.plan.planner->name),
-                       .weights = e.weights.name(),
-                       .plan = plan_line(c.plan),
-                       .stages = c.plan.different_stages(),
-                       .devices = static_cast<int>(devices.size()),
-                       .micro_batches = e.run.micro_batches};
-  return results_json(e.title, c.program, o.timeline, o.report, c.cluster(), c.schedule.search, setup);
-}
-
 KeptRun read_kept_run(const std::string& folder) {
   const std::string help = "give the folder that stagecraft run --out wrote";
   KeptRun run{folder,
@@ -93,11 +72,6 @@ KeptRun read_kept_run(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::exists(folder + "/memory.csv", error)) run.memory = read_file(folder + "/memory.csv");
   return run;
-}
-
-KeptRun kept_run(const std::string& name, const CompiledExperiment& c, const Outcome& o) {
-  return {name, results_of(c, o), spans_csv(c.program, o.timeline, o.report, c.cluster()),
-          memory_csv(c.program, o.timeline, o.report, c.cluster()), config::to_yaml(*c.experiment.source, true)};
 }
 
 }  // namespace stagecraft

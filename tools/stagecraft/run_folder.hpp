@@ -6,8 +6,7 @@
 
 #include "sim/core/output.hpp"
 #include "sim/diagnosis/diagnose.hpp"
-#include "sim/experiment/run.hpp"
-#include "sim/output/html.hpp"
+#include "sim/experiment/kept_run.hpp"
 
 namespace stagecraft {
 
@@ -30,13 +29,7 @@ void add_interval(const CompiledExperiment&, Outcome&);
 void add_diagnosis(const CompiledExperiment&, Outcome&, const std::string& file, const std::vector<std::string>& sets,
                    WhatIf = WhatIf::First);
 
-/// results.json of a run, with what it is of.
-std::string results_of(const CompiledExperiment&, const Outcome&);
-
 /// What `run --out` wrote into a folder; InputError when something of it is not there.
 KeptRun read_kept_run(const std::string& folder);
-
-/// Makes a KeptRun of a run that has just ended.
-KeptRun kept_run(const std::string& name, const CompiledExperiment&, const Outcome&);
 
 }  // namespace stagecraft
