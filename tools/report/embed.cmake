@@ -2,7 +2,7 @@
 # The last script of a list starts what the others define.
 set(runs_page page.html)
 set(runs_style common.css cards.css page.css)
-set(runs_script element.js theme.js format.js scales.js data.js groups.js gaps.js layout.js overview.js draw.js rows.js strips.js shares.js metrics.js ranks.js tables.js legend.js card.js headline.js compare.js describe.js input.js page.js)
+set(runs_script element.js theme.js format.js scales.js data.js groups.js gaps.js layout.js overview.js draw.js rows.js strips.js shares.js metrics.js ranks.js tables.js legend.js card.js headline.js compare.js describe.js view.js input.js page.js)
 set(sweep_page sweep.html)
 set(sweep_style common.css sweep.css)
 set(sweep_script element.js theme.js format.js svg.js metrics.js points.js views.js scales.js charts.js map.js plots.js answer.js csv.js address.js grid.js copy.js chosen.js sweep.js)

@@ -45,13 +45,16 @@ function listen() {
     else zoom(Math.exp(Math.max(-200, Math.min(200, delta)) / 500), timeAt(sizedView(), e.offsetX));
   }, { passive: false });
   listenToDrags();
+  listenToOverview($('overview'), part => {
+    const half = (state.view.to - state.view.from) / 2;
+    show(part * wholeLength - half, part * wholeLength + half);
+  });
   canvas.addEventListener('pointerleave', () => tip(null));
   scroller.addEventListener('scroll', redraw);
   $('search').addEventListener('submit', e => {
     e.preventDefault();
     find($('query').value.trim());
   });
-  $('link-query').addEventListener('input', () => fillLinks(runs, $('link-query').value));
   $('filter').addEventListener('input', arrange);
   for (const id of ['messages', 'memory', 'paired', 'replicas']) $(id).addEventListener('change', arrange);
   for (const id of ['colour', 'critical']) $(id).addEventListener('change', recolour);

@@ -52,8 +52,8 @@ function drawOverview(canvas, runs, view, palette, wholeLength) {
 }
 
 /** A press or a drag moves the view there. */
-function listenToOverview(canvas, wholeLength, moveTo) {
-  const at = e => (e.offsetX / canvas.clientWidth) * wholeLength;
+function listenToOverview(canvas, moveTo) {
+  const at = e => e.offsetX / canvas.clientWidth;
   canvas.addEventListener('pointerdown', e => {
     canvas.setPointerCapture(e.pointerId);
     moveTo(at(e));
