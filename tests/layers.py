@@ -25,12 +25,13 @@ interchange = experiment | {"sim/interchange"}
 diagnosis = interchange | {"sim/diagnosis"}
 farm = {"sim/core", "backends", "sim/farm"}
 ends = {name: diagnosis | farm | {f"sim/{name}"} for name in ("search", "sweep", "published")}
-tools = diagnosis.union(*ends.values()) | {"backends/box", "tools/stagecraft"}
+playground = diagnosis | {"sim/published", "tools/playground"}
+tools = playground.union(*ends.values()) | {"backends/box", "tools/stagecraft"}
 allowed = {
     "sim/core": core, "sim/config": config, "sim/training": training, "sim/model": config | {"sim/model"}, "sim/cluster": cluster,
     "sim/cost": cost, "sim/plan": plan, "sim/planners": planners, "sim/schedule": schedule, "sim/schedule_file": schedule_file, "sim/weights": weights, "sim/program": program,
     "sim/result": result, "sim/output": output, "sim/experiment": experiment, "sim/interchange": interchange, "sim/diagnosis": diagnosis, "sim/farm": farm, "sim/search": ends["search"], "sim/sweep": ends["sweep"],
-    "sim/published": ends["published"], "tools/stagecraft": tools,
+    "sim/published": ends["published"], "tools/stagecraft": tools, "tools/playground": playground,
     "models": config | {"sim/model", "models"}, "topologies": cluster | {"topologies"},
     "backends/ideal": backend, "backends/des": backend | {"backends/des"},
     "backends/simgrid": backend | {"backends/des", "backends/simgrid"},

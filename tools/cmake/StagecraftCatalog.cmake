@@ -3,9 +3,10 @@
 # generated here, so that a new file is a new entry and nothing else has to be edited.
 # DIR . is the folder of the room itself.
 # ALSO <dir> adds the entries of a folder whose sources another room builds.
-# FOLDERS <file> instead of DIR: every sub-folder with such a file is an entry; its sources are built elsewhere.
+# FOLDERS <file> instead of DIR: every sub-folder with such a file is an entry; its sources are built elsewhere. ONLY
+# <folders>: the others are none.
 function(stagecraft_catalog room)
-  cmake_parse_arguments(A "" "KIND;TYPE;HEADER;DIR;ALSO;FOLDERS" "" ${ARGN})
+  cmake_parse_arguments(A "" "KIND;TYPE;HEADER;DIR;ALSO;FOLDERS" "ONLY" ${ARGN})
   if(A_DIR)
     file(GLOB names CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}/${A_DIR}" "${A_DIR}/*.cpp")
     if(NOT A_DIR STREQUAL ".")
@@ -20,6 +21,8 @@ function(stagecraft_catalog room)
   else()
     file(GLOB names CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" "*/${A_FOLDERS}")
     list(TRANSFORM names REPLACE "/.*" "")
+    list(JOIN A_ONLY "|" only)
+    list(FILTER names INCLUDE REGEX "^(${only})$")
   endif()
   list(SORT names)
   set(declarations "")
