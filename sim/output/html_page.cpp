@@ -63,11 +63,11 @@ std::string filled(std::string_view page, const std::map<std::string_view, std::
 }  // namespace
 
 std::string html_page(const html::Source& source, const std::string& title, std::string_view json,
-                      std::span<const std::string> parts, const std::string& picture) {
+                      std::span<const std::string> parts, const std::string& picture, const std::string& more_policy) {
   std::string blocks;
   for (std::size_t k = 0; k < parts.size(); ++k)
     blocks += fmt::format("<script type=\"application/json\" id=\"part{}\">{}</script>\n", k, json_block(parts[k]));
-  return filled(source.page, {{"policy", policy(source)},
+  return filled(source.page, {{"policy", policy(source) + more_policy},
                               {"title", xml_escape(title)},
                               {"style", std::string(source.style)},
                               {"data", json_block(json)},

@@ -14,15 +14,17 @@ struct Source {
   std::string_view page, style, script;
 };
 
-/// The pages of runs, of a sweep and of a search. CMake writes their text.
-extern const Source runs, sweep, search;
+/// The pages of runs, of a sweep and of a search, and the playground. CMake writes their text.
+extern const Source runs, sweep, search, playground;
 
 }  // namespace html
 
 /// A page with its data, which is JSON in UTF-8, and a policy that lets nothing else run or be fetched. The script runs
-/// before the `parts`, which are JSON as well, have arrived. `picture` is SVG with its names escaped.
+/// before the `parts`, which are JSON as well, have arrived. `picture` is SVG with its names escaped. `more_policy`
+/// adds directives that permit more.
 std::string html_page(const html::Source&, const std::string& title, std::string_view json,
-                      std::span<const std::string> parts = {}, const std::string& picture = {});
+                      std::span<const std::string> parts = {}, const std::string& picture = {},
+                      const std::string& more_policy = {});
 
 /// One point of a sweep, as the page shows it.
 struct SweepPoint {
