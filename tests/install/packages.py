@@ -18,6 +18,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(root / "tools/package"))
 import release  # noqa: E402
 
+if subprocess.run([sys.executable, "-c", "import pip, venv, setuptools, wheel"], capture_output=True).returncode != 0:
+    print("SKIPPED: this Python makes no wheels; apt install python3-pip python3-venv python3-setuptools python3-wheel")
+    sys.exit(77)
 for program, package in (("lintian", "lintian"), ("patchelf", "patchelf"), ("dpkg-shlibdeps", "dpkg-dev"), ("strip", "binutils")):
     if not shutil.which(program):
         print(f"SKIPPED: there is no program {program}; apt install {package}")
@@ -80,6 +83,18 @@ def check_tarball(packed, folder, expected):
         check_bare(prefix, folder / "bare", expected)
 
 
+def check_wheel(packed, folder, expected):
+    """In an environment of its own, where nothing else has the program: as a command and for the module."""
+    environment = folder / "environment"
+    out(sys.executable, "-m", "venv", "--without-pip", environment)
+    out(sys.executable, "-m", "pip", "--python", environment / "bin/python", "install", "--no-index", "--no-deps", packed)
+    assert period(environment / "bin/stagecraft", env={"PATH": ""}, cwd="/") == expected
+    words = "import stagecraft as s; print(s.run('examples/quickstart', backend='ideal').period)"
+    assert float(out(environment / "bin/python", "-I", "-c", words, env={"PATH": ""}, cwd="/")) == expected
+    licenses = {path.name for path in environment.glob("lib/python3*/site-packages/stagecraft-*.dist-info/licenses/*")}
+    assert {"LICENSE", "nlohmann-json3-dev"} <= licenses and any(name.startswith("libyaml-cpp") for name in licenses), licenses
+
+
 def check_bare(prefix, bare, expected):
     """In a root that has the tarball, glibc and nothing else, also with the backend that calls SimGrid."""
     for line in out("ldd", prefix / "bin/stagecraft").splitlines():
@@ -138,6 +153,7 @@ with tempfile.TemporaryDirectory() as name:
     check_tarball(next((folder / "out").glob("stagecraft-*-linux-*.tar.gz")), folder, expected)
     debs = sorted((folder / "out").glob("*.deb"))
     check_debian(debs, folder, expected)
-    assert len(list((folder / "out").glob("*.whl"))) == 1
+    assert len(list((folder / "out").glob("*-none-any.whl"))) == 1
+    check_wheel(next((folder / "out").glob("*manylinux*.whl")), folder, expected)
     check_lintian(debs)
 print("packages, tarball and Dockerfile are built; lintian has nothing to say")

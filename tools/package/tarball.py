@@ -48,10 +48,16 @@ def bundle(prefix):
     return libraries
 
 
+# Debian packages of what is compiled into the program.
+COMPILED_IN = ("libcli11-dev", "libeigen3-dev", "libprotozero-dev", "libtomlplusplus-dev", "nlohmann-json3-dev", "fonts-dejavu-core")
+
+
 def copy_licenses(prefix, libraries):
     """The copyright file of the Debian package of each library."""
     folder = prefix / "share/doc/stagecraft/licenses"
     folder.mkdir()
+    for package in COMPILED_IN:
+        shutil.copy(f"/usr/share/doc/{package}/copyright", folder / package)
     for path in libraries.values():
         # /lib is a link to /usr/lib, and the package may have used either name.
         names = {str(path), str(path.resolve()), str(path.resolve()).removeprefix("/usr")}
@@ -70,20 +76,24 @@ def oldest_glibc(files):
     return ".".join(map(str, max(versions)))
 
 
-def build(build_folder, version, out, fast):
+def install(build_folder, prefix):
+    """The program, its libraries, its files and their licenses in a folder that may be moved; gives the oldest glibc that it needs."""
     for tool in ("patchelf", "objdump"):
         if not shutil.which(tool):
             raise SystemExit(f"there is no program {tool}; apt install {'binutils' if tool == 'objdump' else tool}")
+    run("cmake", "--install", build_folder, "--prefix", prefix, "--strip")
+    for part in ("include", "lib/cmake", "lib/pkgconfig"):
+        shutil.rmtree(prefix / part)
+    (prefix / "lib/libstagecraft.a").unlink()  # It is in libstagecraft-dev.
+    copy_licenses(prefix, bundle(prefix))
+    return oldest_glibc([prefix / "bin/stagecraft", *(prefix / "lib/stagecraft").glob("*.so*")])
+
+
+def build(build_folder, version, out, fast):
     name = f"stagecraft-{version.debian}-linux-{os.uname().machine}"
     with tempfile.TemporaryDirectory() as folder:
         prefix = pathlib.Path(folder) / name
-        run("cmake", "--install", build_folder, "--prefix", prefix, "--strip")
-        for part in ("include", "lib/cmake", "lib/pkgconfig"):
-            shutil.rmtree(prefix / part)
-        (prefix / "lib/libstagecraft.a").unlink()  # The tarball is the program; the library is in libstagecraft-dev.
-        libraries = bundle(prefix)
-        copy_licenses(prefix, libraries)
-        glibc = oldest_glibc([prefix / "bin/stagecraft", *(prefix / "lib/stagecraft").glob("*.so*")])
+        glibc = install(build_folder, prefix)
         (prefix / "README").write_text(README.format(version=version.debian, glibc=glibc))
         shutil.copy(version.root / "CHANGELOG.md", prefix / "share/doc/stagecraft")
         packed = out / f"{name}.tar.gz"
