@@ -20,6 +20,16 @@ function library() {
       if (/\.(yaml|csv)$/.test(name) && (folder !== 'scenarios/predictions' || name === 'intervals.csv')) files[`${folder}/${name}`] = read(`${project}/${folder}/${name}`);
   return files;
 }
+/** What the module consists of besides Stagecraft, with its licenses. */
+function licenses() {
+  const sources = `${project}/build/wasm-sources`, doc = name => `/usr/share/doc/${name}/copyright`;
+  const files = {
+    'Stagecraft (Apache 2.0, as are libc++, libc++abi and compiler-rt of LLVM, with the LLVM exception)': `${project}/LICENSE`, 'fmt': `${sources}/fmt/LICENSE.rst`, 'yaml-cpp': `${sources}/yaml-cpp/LICENSE`,
+    'JSON for Modern C++': doc('nlohmann-json3-dev'), 'protozero': doc('libprotozero-dev'), 'toml++': doc('libtomlplusplus-dev'), 'musl, the C library of Emscripten (MIT)': '/usr/share/emscripten/system/lib/libc/musl/COPYRIGHT',
+  };
+  const text = Object.entries(files).map(([name, file]) => `${name}\n${'='.repeat(name.length)}\n\n${read(file).trim()}\n`).join('\n\n');
+  return `<details class="licenses"><summary>Licenses of what is in this page</summary><pre>${text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')}</pre></details>\n`;
+}
 function filled(places) {
   return read(`${project}/tools/playground/index.html`).replace(/\{\{(\w+)\}\}/g, (_, name) => places[name]);
 }
@@ -31,10 +41,10 @@ const closed = "default-src 'none'; base-uri 'none'; form-action 'none'", title 
 
 mkdirSync(`${out}/site`, { recursive: true });
 writeFileSync(`${out}/playground.html`, filled({
-  title, style, script, parts: '', policy: `${closed}; style-src ${sha(style)}; script-src ${sha(script)} 'wasm-unsafe-eval' blob:; worker-src blob:`,
+  title, style, script, parts: licenses(), policy: `${closed}; style-src ${sha(style)}; script-src ${sha(script)} 'wasm-unsafe-eval' blob:; worker-src blob:`,
   data: json({ loader: `${loader}\n${worker}`, parts: { wasm: gzipSync(wasm, { level: 9 }).toString('base64'), library: files } }),
 }));
-const page = filled({ title, style: '', script: '', parts: '', data: '{}', policy: `${closed}; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'` });
+const page = filled({ title, style: '', script: '', parts: licenses(), data: '{}', policy: `${closed}; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'` });
 writeFileSync(`${out}/site/index.html`, page.replace('<style></style>', '<link rel="stylesheet" href="playground.css">').replace('<script></script>', '<script src="playground.js"></script>'));
 for (const [name, content] of Object.entries({ 'playground.css': style, 'playground.js': script, 'worker.js': worker, 'stagecraft.js': loader, 'stagecraft.wasm': wasm, 'library.json': JSON.stringify(files) }))
   writeFileSync(`${out}/site/${name}`, content);

@@ -3,7 +3,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "backends/world.hpp"
 #include "tools/playground/answers.hpp"
+
+namespace stagecraft {
+// Of backends/real, which needs threads and sockets: here is one process, and no network that follows its runs.
+bool network_follows_run() { return false; }
+}  // namespace stagecraft
 
 /// Text of JSON in, text of JSON out, which stays until the next call. The page has written the files of a scenario
 /// into /library, and an empty scenario.yaml.

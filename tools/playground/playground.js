@@ -28,6 +28,11 @@ function change(next, isTyped = false) {
   undoHistory.add(shown, isTyped);
   present();
 }
+/** Another text; its places are unknown until the engine has read it. */
+function rewrite(yaml, isTyped = false) {
+  textPlaces = [];
+  change({ yaml }, isTyped);
+}
 function setValue(path, value) { setValues([[path, value]]); }
 function setValues(options) {
   let next = shown;
@@ -69,6 +74,7 @@ function fillOptions() {
 }
 function travel(state) {
   if (!state) return;
+  if (state.yaml !== shown.yaml) textPlaces = [];
   shown = state;
   present();
 }
@@ -80,15 +86,15 @@ function request(more) {
   return { method: 'run', yaml: shown.yaml, sets, runs: shown.second ? [one, { ...one, sets: [`run.schedule=${shown.second}`] }] : [one] };
 }
 function simulate() {
-  const since = presented;
+  const since = presented, { yaml } = shown;
   $('state').textContent = 'simulating \u2026';
   picture.ask(request({ timeline: true }), (answer, ms) => {
-    if (answer.places?.length > 0) textPlaces = answer.places;
-    if (story && answer.places && shown.yaml === story.yaml) storyPlaces = answer.places;
+    if (answer.places && shown.yaml === yaml) textPlaces = answer.places;  // Else the text has changed meanwhile.
+    if (answer.places && story?.yaml === yaml) storyPlaces = answer.places;
     const failed = answer.error ? answer : answer.runs.find(run => run.error);
     $('state').textContent = failed ? (failed.error === 'ended' ? 'stopped' : 'cannot run') : `simulated in ${ms.toFixed(0)} ms`;
     $('right').classList.toggle('stale', Boolean(failed));
-    fillProblems(failed?.problems ?? [], failed?.text, file, yaml => change({ yaml }), setValues);
+    fillProblems(failed?.problems ?? [], failed?.text, file, rewrite, setValues);
     if (!failed) showAnswer(answer);
     showControls(valueOf, sizes);
     window.playground.times.push({ total: performance.now() - since, engine: ms, failed: failed?.text });
@@ -215,7 +221,7 @@ function fillExamples() {
 }
 
 function listenToEditing() {
-  $('yaml').addEventListener('input', () => change({ yaml: $('yaml').value }, true));
+  $('yaml').addEventListener('input', () => rewrite($('yaml').value, true));
   $('undo').addEventListener('click', () => travel(undoHistory.undo()));
   $('redo').addEventListener('click', () => travel(undoHistory.redo()));
   document.addEventListener('keydown', e => {
@@ -251,7 +257,11 @@ async function start() {
   openLinked(await readLink(location.hash));
 }
 function openLinked(linked) {
-  if (linked?.yaml !== undefined) return openScenario(linked.yaml, linked);
+  if (linked?.yaml !== undefined) {
+    story = null;
+    fillStory();
+    return openScenario(linked.yaml, linked);
+  }
   const names = [...$('example').options].map(option => option.value), name = names.includes(linked?.example) ? linked.example : names[0];
   $('example').value = name;
   openExample(name);

@@ -89,11 +89,11 @@ run: {schedule: 1f1b, micro_batches: 16, iterations: 4}
   },
   {
     name: 'Every control: a mixture of experts',
-    text: 'Mixtral 8x7B on 32 H100, with tensor, expert and data parallelism, sharded states and a framework, so that every control has an effect.',
+    text: 'Mixtral 8x7B on 32 of 128 H100, with tensor, expert and data parallelism, sharded states and a framework: every control has an effect, and there is room for larger groups.',
     yaml: `schema: scenario/2
-title: Mixtral 8x7B on 32 H100
+title: Mixtral 8x7B on up to 128 H100
 model: {base: mixtral-8x7b, override: {sequence: 4096}}
-cluster: {base: superpod-h100-256, override: {nodes: 4}}
+cluster: {base: superpod-h100-256, override: {nodes: 16}}
 software: megatron-bridge
 plan: {planner: balanced, stages: 4, replicas: 4, group: {tensor: 2, context: 1, expert: 4, sequence: true}, shard: optimizer, micro_batch_size: 1, recompute: none}
 run: {schedule: 1f1b, micro_batches: 16}
@@ -101,7 +101,7 @@ run: {schedule: 1f1b, micro_batches: 16}
     steps: [
       { press: 'expert 8', options: [['plan.group.expert', '8']], text: 'One expert on each of eight devices.' },
       { press: 'recompute layers', options: [['plan.recompute', 'layers']], makes: 'slower', text: 'Less memory for activations, and a third forward.' },
-      { press: 'no sharding', options: [['plan.shard', 'none']], makes: 'slower', text: 'Each replica keeps and updates all of the optimizer: look at the memory.' },
+      { press: 'no sharding', options: [['plan.shard', 'none']], text: 'Each replica keeps and updates all of the optimizer: look at the memory.' },
     ],
   },
 ];
