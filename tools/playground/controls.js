@@ -14,18 +14,18 @@ const CONTROLS = [
   { path: 'plan.replicas', name: 'Replicas (data)', kind: 'power', most: sizes => sizes.devices },
   { path: 'run.micro_batches', name: 'Micro-batches', kind: 'number', most: () => 64, other: { path: 'run.global_batch', name: 'Global batch', kind: 'power', most: () => 4096 } },
   { path: 'plan.micro_batch_size', name: 'Micro-batch size', kind: 'power', most: () => 32 },
+  { path: 'backend', name: 'Simulator', kind: 'choice', of: lists => [...lists.backends].reverse().map(name => [name, name === 'fluid' ? 'fluid: messages share links' : name === 'ideal' ? 'ideal: without contention' : name]) },
   { path: 'plan.group.tensor', name: 'Tensor', kind: 'power', most: () => 8 },
   { path: 'plan.group.context', name: 'Context', kind: 'power', most: () => 16 },
   { path: 'plan.group.expert', name: 'Expert', kind: 'power', most: () => 64 },
   { path: 'plan.shard', name: 'Sharding (ZeRO)', kind: 'choice', of: () => SHARDS, left: 'none' },
   { path: 'plan.recompute', name: 'Recomputation', kind: 'choice', of: () => RECOMPUTED, left: 'none' },
   { path: 'software', name: 'Software', kind: 'choice', of: lists => [['none', 'none'], ...named(lists.software)], left: 'none' },
-  { path: 'backend', name: 'Simulator', kind: 'choice', of: lists => [...lists.backends].reverse().map(name => [name, name === 'fluid' ? 'fluid: messages share links' : name === 'ideal' ? 'ideal: without contention' : name]) },
 ];
 
 /** Makes the inputs; `set(path, value)` gets what the user chooses. */
 function makeControls(place, lists, set) {
-  place.replaceChildren(...CONTROLS.map(control => {
+  const made = CONTROLS.map(control => {
     const label = element('label', undefined, { class: 'control' }), head = element('span', undefined, { class: 'said' });
     control.title = element('span', control.name);
     control.number = element('b');
@@ -36,7 +36,12 @@ function makeControls(place, lists, set) {
     control.input.addEventListener('input', () => set(shownBy(control).path, valueOfInput(control)));
     label.append(head, control.input);
     return label;
-  }));
+  });
+  const more = element('details'), grid = element('div', undefined, { class: 'controls' }), first = CONTROLS.findIndex(control => control.path === 'plan.group.tensor');
+  more.open = innerWidth > 1000;
+  grid.append(...made.slice(first));
+  more.append(element('summary', 'Groups, memory, software'), grid);
+  place.replaceChildren(...made.slice(0, first), more);
 }
 /** A global batch takes the place of the number of micro-batches where the scenario has it. */
 function shownBy(control) { return control.isOther ? control.other : control; }
