@@ -104,10 +104,12 @@ void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
       weights_->predict(id, p_.prediction(i));
       last_version_ = weights_->updates();
       return;
+    case InstructionKind::Scores:
+    case InstructionKind::ScoresGradient:
     case InstructionKind::Send:
     case InstructionKind::Receive:
     case InstructionKind::Collective:
-      break;
+      break;  // Scores that all ranks divide are refused before a run; the others are no computation.
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "sim/model/recomputed_outputs.hpp"
 
@@ -87,6 +88,26 @@ DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Deg
 
 namespace {
 
+/// The layers of the vocabulary as a tensor group of all ranks divides them.
+StageShape vocabulary_shape(const StageShape& stage) {
+  StageShape shape = stage;
+  shape.layers = std::exchange(shape.vocabulary, {});
+  shape.degrees.tensor *= stage.vocabulary_ranks;
+  shape.recomputation = Recomputation::None;
+  return shape;
+}
+
+}  // namespace
+
+DeviceParameters device_parameters(const StageShape& stage, const ModelGraph& model) {
+  DeviceParameters sum = device_parameters(stage.layers, stage.degrees, model);
+  if (stage.vocabulary.empty()) return sum;
+  const DeviceParameters part = device_parameters(stage.vocabulary, vocabulary_shape(stage).degrees, model);
+  return {sum.dense + part.dense, sum.experts + part.experts};
+}
+
+namespace {
+
 /// Devices that share the rows of an array which every operation reads whole.
 double rows_divided(const Degrees& d) { return d.context * (d.sequence ? d.tensor : 1); }
 
@@ -149,7 +170,7 @@ MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const So
                       const Load& load) {
   const Degrees& d = stage.degrees;
   const Precision& p = model.precision;
-  MemoryUnits memory = resident_memory(device_parameters(stage.layers, d, model), stage, p, software);
+  MemoryUnits memory = resident_memory(device_parameters(stage, model), stage, p, software);
   Bytes largest_layer;
   for (const LayerId id : stage.layers) {
     const MemoryUnits layer = layer_memory(model, id, stage.recomputation, load, d);
@@ -246,6 +267,29 @@ void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId ty
     append(lists.backward, one.backward.collectives, in_order);
   }
   sum.backward.other += input_gradients + weight_gradients;
+}
+
+/// StageCost::vocabulary. A layer that shapes do not price is divided evenly.
+StageCost vocabulary_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId type, const Load& load) {
+  const StageShape divided = vocabulary_shape(stage);
+  StageShape whole = divided;
+  whole.degrees = stage.degrees;
+  StageCost cost;
+  for (const LayerId id : stage.vocabulary) {
+    const bool has_shapes = costs.has_shapes(id, divided, type, load);
+    const EachPass<PassCost> layer = costs.passes(id, has_shapes ? divided : whole, type, load);
+    const auto part = [&](const PassCost& pass) {
+      return (has_shapes ? 1.0 : 1.0 / stage.vocabulary_ranks) * in_op(pass.time, Written::All);
+    };
+    cost.passes.forward += part(layer.forward);
+    cost.passes.input_gradient += part(layer.input_gradient);
+    cost.passes.weight_gradient += part(layer.weight_gradient);
+    cost.memory.stash += layer_memory(costs.model(), id, Recomputation::None, load, divided.degrees).stash;
+    cost.memory.workspace = std::max(cost.memory.workspace, workspace(costs.model().layers[id], divided.degrees, load,
+                                                                      costs.rules().software.workspace_bytes));
+  }
+  set_totals(cost);
+  return cost;
 }
 
 /// Sums of gradients and gathers of weights; nothing where the software does not price them.
@@ -357,7 +401,7 @@ StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceType
   for (TimeByClass* pass :
        {&sum.forward, &sum.input_gradient, &sum.weight_gradient, &sum.backward, &sum.recompute, &cost.update_parts})
     pass->other += costs.operation(type);
-  const DeviceParameters parameters = device_parameters(stage.layers, stage.degrees, model);
+  const DeviceParameters parameters = device_parameters(stage, model);
   cost.update_parts.optimizer = update_time(costs, stage, type, parameters);
   add_collectives(costs, stage, type, parameters, std::move(lists), cost);
   set_totals(cost);
@@ -367,6 +411,8 @@ StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceType
   cost.touch_traffic = costs.touch_traffic(count, type);
   cost.entering = entering(stage, model, load) * (load.samples / rows_divided(stage.degrees));
   cost.memory = memory_of(stage, model, costs.rules().software, cost.entering, load);
+  if (!stage.vocabulary.empty())
+    cost.vocabulary = std::make_shared<const StageCost>(vocabulary_cost(costs, stage, type, load));
   return cost;
 }
 

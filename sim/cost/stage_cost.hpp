@@ -39,6 +39,9 @@ struct StageCost {
   EachPass<TimeByClass> passes{};
   TimeByClass update_parts{};
   std::shared_ptr<const StageCollectives> collectives{};  ///< Null where none has a price.
+  /// The part of the vocabulary that its rank has (StageShape::vocabulary), without the sums of all ranks: its forward
+  /// and both gradients, the stash from the scores to their gradient and the workspace. Null where no rank has a part.
+  std::shared_ptr<const StageCost> vocabulary{};
 
   /// Which of them a Program writes next to the ops. The times of the ops contain the others.
   Written written() const { return collectives ? collectives->written : Written::None; }
@@ -57,6 +60,8 @@ OpTimes computation_times(const StageCost&);
 OpTimes least_times(const StageCost&);
 
 DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Degrees&, const ModelGraph&);
+/// Parameters of the layers of the stage and of its part of the vocabulary.
+DeviceParameters device_parameters(const StageShape&, const ModelGraph&);
 
 /// The cost of a stage for micro-batches of this load on a device of this type.
 StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, const Load&, const MinTime& = {});

@@ -35,6 +35,10 @@ struct StageShape {
   ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
   bool overlaps_shared = false;  ///< Shared experts run next to the exchanges of the others.
   Recomputation recomputation = Recomputation::None;
+  /// Layers of which each of `vocabulary_ranks` pipeline ranks has a part, as a tensor group divides words: embedding,
+  /// scores and loss. They are in `layers` of no stage.
+  std::vector<LayerId> vocabulary = {};
+  int vocabulary_ranks = 1;
 
   /// Groups with a copy of the divided state each; for experts too, as in Megatron-LM and PyTorch.
   int shard_copies() const {

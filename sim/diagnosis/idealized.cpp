@@ -13,9 +13,11 @@
 namespace stagecraft {
 namespace {
 
+/// Zero for what the costs of a stage do not list: predictions, and scores that all ranks divide.
 Seconds time_of(const OpTimes& times, InstructionKind kind) {
   const std::optional<OpKind> op = op_kind(kind);
-  return op ? pass_of(times, *op) : Seconds{};
+  if (!op || *op == OpKind::Scores || *op == OpKind::ScoresGradient) return {};
+  return pass_of(times, *op);
 }
 
 Seconds computation_of(const StageCost& cost) {

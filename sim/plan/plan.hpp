@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,6 +62,12 @@ struct StageEdge {
                    ///< that an edge carries it to has used it; negative: a stash has it.
 };
 
+/// What the ranks of a pipeline exchange where they divide the vocabulary: see StageShape::vocabulary. Of one sample.
+struct PlanVocabulary {
+  Bytes input;       ///< The input of the scores, which leaves the last stage; its gradient has the same size.
+  Bytes statistics;  ///< Maximum, sum of exponentials and score of the label of each token, in fp32.
+};
+
 /// Who does what: stages as a DAG, with devices and replicas.
 struct Plan {
   IdVector<StageId, Stage> stages;
@@ -73,6 +80,7 @@ struct Plan {
   /// What derive_reductions() says about the stages above. A schedule that never flushes has no moment at which all
   /// gradients of tied parameters exist, so their reductions are removed there.
   IdVector<ReductionId, Reduction> reductions;
+  std::optional<PlanVocabulary> vocabulary = {};  ///< Nothing: the first and the last stage have its layers.
 
   int stage_count() const { return static_cast<int>(stages.size()); }
   /// Number of stages of the model: two stages that hold copies of the same weights count once.

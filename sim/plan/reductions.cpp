@@ -208,9 +208,9 @@ IdVector<ReductionId, Reduction> derive_reductions(const Plan& plan, const Model
   for (Reduction& r : reductions.list) {
     const Stage& stage = plan.stage(r.stages.front());
     r.scatters = stage.shape.sharding != StateSharding::None;
-    const DeviceParameters parts = device_parameters(stage.shape.layers, stage.shape.degrees, model);
-    const double parameters =
-        stage.shape.degrees.divides() ? parts.dense + parts.experts : parameters_of(stage.shape.layers, model);
+    const DeviceParameters parts = device_parameters(stage.shape, model);
+    const bool is_divided = stage.shape.degrees.divides() || !stage.shape.vocabulary.empty();
+    const double parameters = is_divided ? parts.dense + parts.experts : parameters_of(stage.shape.layers, model);
     r.bytes = {parameters * model.precision.gradient};
   }
   for (const TiedParameters& tie : tied_parameters(plan, model)) reductions.add_tied(tie);
@@ -285,7 +285,7 @@ void price_reductions(Plan& plan, const CostTable& costs) {
     const DeviceTypeId type = costs.cluster().devices[stage.leaders.front()].type;
     if (r.source == ReductionSource::Replicas) {
       const StageShape shape = shape_with_twin(stage, r);
-      const DeviceParameters p = device_parameters(shape.layers, shape.degrees, costs.model());
+      const DeviceParameters p = device_parameters(shape, costs.model());
       r.bytes = Bytes{(p.dense + p.experts) * rules.software.gradient_bytes};
       const StageCost cost = stage_cost(costs, shape, type, load_at_once(stage, 0));
       const ReplicaSums sums(rules, shape, type, r.groups);
@@ -316,7 +316,7 @@ void cut_into_buckets(Plan& plan, const CostTable& costs, const BucketRule& rule
     if (stage.shape.sums_each_pass() && stage.shape.shard_copies() < 2) continue;
     const DeviceTypeId type = costs.cluster().devices[stage.leaders.front()].type;
     const StageShape shape = shape_with_twin(stage, r);
-    const DeviceParameters whole = device_parameters(shape.layers, shape.degrees, costs.model());
+    const DeviceParameters whole = device_parameters(shape, costs.model());
     const double parameters = whole.dense + whole.experts;
     if (parameters <= 0) continue;
     const Load load = load_at_once(stage, 0);

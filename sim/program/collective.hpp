@@ -14,7 +14,8 @@ enum class Purpose : std::uint8_t {
   TensorActivation,
   ContextActivation,
   ExpertActivation,
-  ParameterGather  ///< Updated weights that the data-parallel devices divide.
+  ParameterGather,  ///< Updated weights that the data-parallel devices divide.
+  Vocabulary        ///< Inputs and sums of scores whose vocabulary all ranks of a pipeline divide.
 };
 
 /// Whether it belongs to data parallelism; the others run inside the group that computes a replica.

@@ -146,6 +146,7 @@ Program lower(const Schedule& schedule, const Plan& plan, const StageCosts& cost
   std::vector<std::vector<DeviceId>> joint = joint_devices(plan, costs, options.node_of);
   const GlobalOrder order = global_order(schedule, plan, options.iterations, joint);
   if (!order.cycle.empty()) throw Infeasible("cycle", "the order of work can never end", {}, order.cycle);
+  STAGECRAFT_CHECK(options.overlap || schedule.vocabulary == VocabularyPasses::None);  // Refused in scenarios.
   ProgramWriter writer(schedule, plan, costs, weights, options);
   if (options.overlap)
     OverlappedLowering(schedule, writer, std::move(joint)).run(order);

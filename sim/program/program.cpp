@@ -74,7 +74,16 @@ const TimeByClass& StageParts::parts(InstructionKind kind) const {
   static const TimeByClass none;
   const std::optional<OpKind> op = op_kind(kind);
   if (!op) return none;
-  return *op == OpKind::Update ? update : pass_of(passes, *op);
+  switch (*op) {
+    case OpKind::Update:
+      return update;
+    case OpKind::Scores:
+      return scores;
+    case OpKind::ScoresGradient:
+      return scores_gradient;
+    default:
+      return pass_of(passes, *op);
+  }
 }
 
 int Program::shown_number(const Instruction& i) const {

@@ -23,6 +23,8 @@ enum class InstructionKind : std::uint8_t {
   WeightGradient = value_of(OpKind::WeightGradient),
   Recompute = value_of(OpKind::Recompute),
   Update = value_of(OpKind::Update),
+  Scores = value_of(OpKind::Scores),
+  ScoresGradient = value_of(OpKind::ScoresGradient),
   Predict = kOpKindCount,  // or reconstruct, right before the op that uses it
   Send,
   Receive,
@@ -65,7 +67,7 @@ struct Instruction {
   int micro_batch() const { return require(!is_numbered_by_update()), number; }
   int update() const { return require(is_numbered_by_update()), number; }
   /// Version of the weights that a forward or backward reads, or that an update makes.
-  int version() const { return require(kind <= InstructionKind::Update), payload; }
+  int version() const { return require(kind < InstructionKind::Predict), payload; }
   int prediction() const { return require(kind == InstructionKind::Predict), payload; }
   int transfer() const { return require(is_message()), payload; }
   int collective() const { return require(kind == InstructionKind::Collective), payload; }
@@ -148,6 +150,7 @@ struct Workload;
 struct StageParts {
   EachPass<TimeByClass> passes;
   TimeByClass update;
+  TimeByClass scores, scores_gradient;  ///< The part of the vocabulary that its rank has.
 
   const TimeByClass& parts(InstructionKind) const;
 };

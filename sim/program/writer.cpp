@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "sim/core/host.hpp"
+#include "sim/program/scores_time.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,6 +27,9 @@ Bytes traffic(const StageCost& cost, OpKind kind) {
       return cost.traffic.weight_gradient;
     case OpKind::Update:
       return cost.update_traffic;
+    case OpKind::Scores:
+    case OpKind::ScoresGradient:
+      break;
   }
   return {};
 }
@@ -49,7 +53,8 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
       edges_(plan),
       barriers_(plan),
       pairs_(plan, options.iterations),
-      edge_arrays_(plan) {
+      edge_arrays_(plan),
+      vocabulary_(schedule, plan, options.iterations) {
   program_.devices = schedule.device_count();
   program_.iterations = options.iterations;
   program_.copies = plan.copies;
@@ -77,6 +82,7 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   forward_.resize(pieces_.size());
   count(schedule);
   find_leaders();
+  if (vocabulary_.is_used()) open_meetings();
 }
 
 /// Reserves what is needed, so that a big program is not copied while it grows.
@@ -190,6 +196,8 @@ void ProgramWriter::follow(StreamId stream) {
 
 /// Without the collectives that are separate instructions.
 Seconds ProgramWriter::duration_of(const Op& op, int replica) const {
+  if (op.kind == OpKind::Scores || op.kind == OpKind::ScoresGradient)
+    return time_of_scores(cost(op.stage, replica), schedule_.vocabulary, op.kind).total();
   return pass_of(op_times_[&cost(op.stage, replica) - costs_.values().data()], op.kind);
 }
 
@@ -247,11 +255,15 @@ InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::si
     id = begin(i, traffic_of(op, replica));
     follow(i.stream);
     for (const InstructionId input : needed) wait(input);
+    for (std::size_t m = first; n == first && m < end && vocabulary_.is_used(); ++m) wait_for_meeting(device, row[m]);
     if (has_collectives_ && n == first)
       for (const InstructionId before : ready_[device]) wait(before);
     keep_activations(id, op, replica);
   }
-  for (std::size_t n = first; n < end; ++n) keep_gradient(id, device, row[n]);
+  for (std::size_t n = first; n < end; ++n) {
+    keep_gradient(id, device, row[n]);
+    if (vocabulary_.is_used()) meet(device, row[n], id);
+  }
   return id;
 }
 

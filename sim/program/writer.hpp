@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <span>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "sim/program/lower.hpp"
 #include "sim/program/replica_pairs.hpp"
 #include "sim/program/weights_cost.hpp"
+#include "sim/schedule/vocabulary_progress.hpp"
 #include "sim/weights/reads.hpp"
 
 namespace stagecraft {
@@ -110,6 +112,16 @@ class ProgramWriter {
   struct Chain {
     std::vector<InstructionId> before, newest;
   };
+  /// What the ranks of one replica exchange for the scores that they divide: the input of the scores from the last
+  /// stage, and the sums after the scores and after their gradients.
+  struct Meetings {
+    std::vector<DeviceId> devices;                   ///< The last stage first.
+    std::array<std::int32_t, 3> shapes{-1, -1, -1};  ///< [meeting_of()]: of the collective; -1: nothing is exchanged.
+    std::array<IdVector<StageId, StreamId>, 3> streams;
+  };
+  void open_meetings();
+  void wait_for_meeting(DeviceId, const Op&);
+  void meet(DeviceId, const Op&, InstructionId last);
   const StageCollectives* collectives_on(StageId, DeviceId) const;
   const Collectives& collectives_of(const Op&, DeviceId) const;
   bool hides_exchanges(const Op&, DeviceId) const;
@@ -166,6 +178,10 @@ class ProgramWriter {
   IdVector<DeviceId, std::vector<InstructionId>> overlapped_;  ///< Collectives next to the newest op.
   IdVector<DeviceId, std::vector<InstructionId>> deferred_;    ///< Collectives that run next to the op after it.
   IdVector<DeviceId, StreamId> group_stream_;
+  VocabularyProgress vocabulary_;
+  std::vector<Meetings> meetings_;  ///< [replica]; empty where the first and the last stage have the vocabulary.
+  std::array<std::vector<InstructionId>, 3> met_;   ///< [meeting_of()][VocabularyProgress::index()]: first member.
+  std::array<std::vector<InstructionId>, 3> came_;  ///< [meeting_of()][piece]: what each rank has run for it.
   bool shares_memory_ = false;
   std::vector<OpTimes> op_times_;  ///< [cost]: the times of its ops as instructions.
   Program program_;

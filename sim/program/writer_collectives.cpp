@@ -9,7 +9,8 @@ namespace stagecraft {
 
 /// Ops that run as one have their gradients when the last of them ends.
 void ProgramWriter::keep_gradient(InstructionId last, DeviceId device, const Op& op) {
-  if ((op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) || !barriers_.delays(op.stage)) return;
+  const bool has_gradient = ends_backward(op.kind) || op.kind == OpKind::ScoresGradient;
+  if (!has_gradient || !barriers_.delays(op.stage)) return;
   const Stage& stage = plan_.stage(op.stage);
   gradients_[op.stage].resize(stage.leaders.size());
   gradients_[op.stage][replica_on(stage, device)] = last;

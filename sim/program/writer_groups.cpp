@@ -74,7 +74,7 @@ const StageCollectives* ProgramWriter::collectives_on(StageId s, DeviceId device
 const Collectives& ProgramWriter::collectives_of(const Op& op, DeviceId device) const {
   static const Collectives none;
   const StageCollectives* c = collectives_on(op.stage, device);
-  if (c == nullptr) return none;
+  if (c == nullptr || op.kind == OpKind::Scores || op.kind == OpKind::ScoresGradient) return none;
   return op.kind == OpKind::Update ? update_collectives_[op.stage] : pass_of(c->passes, op.kind);
 }
 

@@ -64,8 +64,16 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
         program_.buffers.push_back({units.whole_stash(), forward_[piece], id, device, BufferKind::Stash});
       }
       break;
+    case OpKind::ScoresGradient:
+      if (const StageCost* part = stage_cost.vocabulary.get()) {
+        const InstructionId scores = came_[meeting_of(OpKind::Scores)][piece];
+        program_.buffers.push_back({part->memory.stash, scores, id, device, BufferKind::Boundary});
+        program_.buffers.push_back({part->memory.workspace, id, id, device, BufferKind::Boundary});
+      }
+      break;
     case OpKind::InputGradient:
     case OpKind::Update:
+    case OpKind::Scores:
       break;
   }
   if (units.backward_peak().value > 0 && passes_gradient(op.kind))

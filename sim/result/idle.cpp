@@ -209,6 +209,7 @@ TimeSpan whole_run(const Program& program, const Timeline& timeline) {
 Seconds TimeByClass::*class_of(Purpose purpose) {
   switch (purpose) {
     case Purpose::TensorActivation:
+    case Purpose::Vocabulary:
       return &TimeByClass::tensor;
     case Purpose::ContextActivation:
       return &TimeByClass::context;

@@ -52,10 +52,11 @@ bool has_chunks(const std::vector<Op>& row, const IdVector<StageId, int>& each) 
 }
 
 /// Appends a group of ops that runs as one, with the recomputations before and the updates after it. Updates that come
-/// at the end of the iteration go to `late`.
+/// at the end of the iteration go to `late`; all do where a rank has gradients of the vocabulary after its backwards.
 void complete_group(std::span<const Op> group, const Plan& plan, const UpdateBarriers& barriers,
                     const IdVector<StageId, int>& each, int first, const std::set<std::pair<StageId, int>>& recomputed,
-                    bool chunks, IdVector<StageId, int>& finished, std::vector<Op>& ops, std::vector<Op>& late) {
+                    bool chunks, bool all_late, IdVector<StageId, int>& finished, std::vector<Op>& ops,
+                    std::vector<Op>& late) {
   for (const Op& op : group)
     if (plan.stage(op.stage).shape.recomputes_all() && passes_gradient(op.kind) &&
         !recomputed.contains({op.stage, op.micro}))
@@ -68,7 +69,7 @@ void complete_group(std::span<const Op> group, const Plan& plan, const UpdateBar
   for (const Op& op : group) {
     if (!ends_backward(op.kind)) continue;
     const int between = each[op.stage], count = ++finished[op.stage];
-    auto& list = updates_at_end(barriers, op.stage, chunks) ? late : ops;
+    auto& list = all_late || updates_at_end(barriers, op.stage, chunks) ? late : ops;
     if (count % between == 0) list.push_back({OpKind::Update, false, op.stage, count / between - 1});
   }
 }
@@ -92,6 +93,7 @@ Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const IdVecto
   for (const StageId s : plan.stages.ids()) each.push_back(plan.micro_batches_per_replica(s) / joined.updates_of(s));
   joined.ranks.resize(parts.front().order->ranks.size());
   joined.rank_of = parts.front().order->rank_of;
+  joined.vocabulary = parts.front().order->vocabulary;
   IdVector<StageId, int> finished(plan.stages.size(), 0);  // Backwards of the current rank.
   for (const RankId rank : joined.ranks.ids()) {
     auto& ops = joined.ranks[rank];
@@ -106,7 +108,7 @@ Schedule join(const std::vector<Stretch>& parts, const Plan& plan, const IdVecto
       for (std::size_t begin = 0, end = 0; begin < row.size(); begin = end) {
         end = group_end(row, begin);
         complete_group({row.data() + begin, row.data() + end}, plan, barriers, each, part.first, recomputed, chunks,
-                       finished, ops, late);
+                       joined.vocabulary != VocabularyPasses::None, finished, ops, late);
       }
       if (!late.empty()) append_late(late, barriers, ops);
     }
@@ -150,6 +152,18 @@ void require_equal_shares(const Plan& plan, std::string_view schedule) {
                       "'{}' take micro-batches in turn",
                       schedule, stage.name),
           "write share: samples, or take a schedule such as 1f1b, gpipe or pipedream");
+}
+
+void require_vocabulary(const Plan& plan, const ScheduleDef& def) {
+  const bool needs = def.vocabulary != VocabularyPasses::None;
+  if (plan.vocabulary && !needs)
+    throw InputError(fmt::format("the schedule '{}' has no passes for a vocabulary that all ranks divide", def.name),
+                     "take the schedule vocab-1, vocab-2 or interlaced, or write plan.vocabulary: ends");
+  if (needs && !plan.vocabulary)
+    throw InputError(fmt::format("the schedule '{}' computes scores on all ranks, but the plan has the embedding on "
+                                 "the first stage and the scores on the last",
+                                 def.name),
+                     "write plan.vocabulary: all, which the planners balanced and layout know");
 }
 
 /// ScheduleInput::depth.
@@ -282,6 +296,11 @@ PlacementRule placing_of(const ScheduleDef& def, const config::Value* options) {
 }
 
 Plan plan_for(const ScheduleDef& def, const PlacementRule& placing, int ranks, int chunks, int micro_batches) {
+  if (def.vocabulary != VocabularyPasses::None && chunks == 1) {
+    Plan plan = chain_plan(ranks, ranks, micro_batches);
+    plan.vocabulary.emplace();
+    return plan;
+  }
   if (placing.placement == Placement::Any) return chain_plan(ranks * chunks, ranks, micro_batches);
   const ChunkRange& range = placing.chunks;
   if (!range.has(chunks))
@@ -332,6 +351,7 @@ ScheduleOptions read_options(const ScheduleDef& def, const config::Value* map) {
 Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
   if (def.trains) require_whole_stages(in.plan, def.name);
   if (def.equal_sizes) require_equal_sizes(in.plan, def.name);
+  require_vocabulary(in.plan, def);
   if (!def.stage || !def.turns) require_equal_shares(in.plan, def.name);
   in.depth = depths(in.plan);
   if (def.placement != Placement::Any)
@@ -342,7 +362,11 @@ Schedule build_schedule(const ScheduleDef& def, ScheduleInput in) {
       part.iterations = iterations;
       return def.whole(part);
     }
-    if (def.rank) return by_rank(in, in.plan.micro_batches(StageId{0}) * iterations, def.rank);
+    if (def.rank) {
+      Schedule rows = by_rank(in, in.plan.micro_batches(StageId{0}) * iterations, def.rank);
+      rows.vocabulary = def.vocabulary;
+      return rows;
+    }
     return by_stage(in.plan, def.name, def.trains ? DeviceSharing::Refused : DeviceSharing::Allowed,
                     [&](StageId stage, OpList& ops) {
                       def.stage(in, stage, in.plan.micro_batches_per_replica(stage) * iterations, ops);

@@ -75,6 +75,7 @@ struct ScheduleDef {
   bool tasks = false;                  ///< Runs the stages of a plan in which each does a single task.
   bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
   bool turns = true;                   ///< With `stage`: replicas may take micro-batches in turn.
+  VocabularyPasses vocabulary = VocabularyPasses::None;  ///< Needs a plan whose ranks divide the vocabulary.
   Placement placement = Placement::Any;
   ChunkRange chunks = {};                                          ///< Stages on each rank.
   const config::MapSpec* fields = nullptr;                         ///< Fields of its options in a scenario.

@@ -12,8 +12,17 @@ namespace stagecraft {
 ///
 /// Lists of actions (ActionKind) and programs (InstructionKind) have these kinds, with the same values, and then
 /// theirs.
-enum class OpKind : std::uint8_t { Forward, Backward, InputGradient, WeightGradient, Recompute, Update };
-inline constexpr std::uint8_t kOpKindCount = 6;
+enum class OpKind : std::uint8_t {
+  Forward,
+  Backward,
+  InputGradient,
+  WeightGradient,
+  Recompute,
+  Update,
+  Scores,         // The scores of the words that a rank has (VocabularyPasses).
+  ScoresGradient  // The gradients of these scores that need the loss.
+};
+inline constexpr std::uint8_t kOpKindCount = 8;
 
 /// The value of a kind, for the enumerations that continue this one.
 constexpr std::uint8_t value_of(OpKind kind) { return static_cast<std::uint8_t>(kind); }
@@ -36,11 +45,13 @@ inline constexpr EnumArray<OpKind, WorkLabel, kOpKindCount> kOpLabels = {{{
     {'W', "weight_gradient", "weight gradient", "#786d94", true, "rail_load"},
     {'R', "recompute", "recomputation", "#5ac7fb", false, "thread_state_iowait"},
     {'U', "update", "update", "#3b4552", true, "good"},
+    {'S', "scores", "vocabulary scores", "#5f9e6e", true, "cq_build_passed"},
+    {'T', "scores_gradient", "vocabulary gradient", "#a8cf8d", false, "olive"},
 }}};
 
 constexpr char letter(OpKind kind) { return kOpLabels[kind].letter; }
 
-/// The member of a record with one member for each pass, and perhaps one for the update, that belongs to a kind.
+/// The member of a record with one member for each pass, and perhaps others, that belongs to a kind.
 template <class Passes>
 auto& pass_of(Passes& passes, OpKind kind) {
   switch (kind) {
@@ -56,8 +67,15 @@ auto& pass_of(Passes& passes, OpKind kind) {
       return passes.recompute;
     case OpKind::Update:
       if constexpr (requires { passes.update; }) return passes.update;
+      break;
+    case OpKind::Scores:
+      if constexpr (requires { passes.scores; }) return passes.scores;
+      break;
+    case OpKind::ScoresGradient:
+      if constexpr (requires { passes.scores_gradient; }) return passes.scores_gradient;
+      break;
   }
-  throw InternalError("these passes have no update");
+  throw InternalError("these passes have no such member");
 }
 
 }  // namespace stagecraft

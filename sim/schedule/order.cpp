@@ -6,6 +6,7 @@
 #include "sim/plan/overlap.hpp"
 #include "sim/schedule/dispatcher.hpp"
 #include "sim/schedule/validate.hpp"
+#include "sim/schedule/vocabulary_progress.hpp"
 #include "sim/schedule/wait_graph.hpp"
 
 namespace stagecraft {
@@ -21,6 +22,7 @@ class OrderWalk {
         barriers_(plan),
         edges_(plan),
         index_(plan, iterations),
+        vocabulary_(schedule, plan, iterations),
         devices_(devices_by_stage(plan, schedule.device_count())),
         dispatcher_(rows(), *this) {
     row_of_.resize(devices_.size());
@@ -54,6 +56,7 @@ class OrderWalk {
     const Op& op = row(r)[i];
     if (op.kind == OpKind::Update)
       return !barriers_.delays(op.stage) || released_[barriers_.index(op.stage)] > op.micro;
+    if (vocabulary_.is_used() && !vocabulary_.allows(op, replica_on(plan_.stage(op.stage), devices_[r]))) return false;
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
     const std::size_t piece = index_.index(op.stage, op.micro, replica_on(plan_.stage(op.stage), devices_[r]));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
@@ -138,7 +141,16 @@ class OrderWalk {
            barriers_.index(o.stage) == barriers_.index(update.stage);
   }
 
+  /// Wakes the ranks that wait for the last one to run its part of the scores.
+  void meet(DeviceId device, const Op& op) {
+    const int replica = replica_on(plan_.stage(op.stage), device);
+    if (!vocabulary_.add(op, replica)) return;
+    for (const Stage& stage : plan_.stages)
+      if (stage.leaders[replica] != device) dispatcher_.wake(row_of_[stage.leaders[replica]]);
+  }
+
   void release(DeviceId device, const Op& op) {
+    if (vocabulary_.is_used()) meet(device, op);
     const bool forward = op.kind == OpKind::Forward;
     if (!forward && !passes_gradient(op.kind)) return;
     const Stage& stage = plan_.stage(op.stage);
@@ -172,7 +184,14 @@ class OrderWalk {
         for (const DeviceId other : barriers_.at(op.stage).devices)
           if (other != devices_[waiting] && !joins(op, next(other)))
             add_first_match(other, [&](const Op& o) { return joins(op, o); });
-      if (!has_inputs(waiting, i) && op.kind != OpKind::Update) {
+      if (const std::optional<OpKind> need = vocabulary_.need(op);
+          need && !vocabulary_.is_complete(*need, op.micro, replica))
+        for (const Stage& stage : plan_.stages)
+          add_first_match(stage.leaders[replica], [&](const Op& o) {
+            return o.kind == *need && o.micro == op.micro &&
+                   (o.kind != OpKind::Forward || o.stage.value == plan_.stage_count() - 1);
+          });
+      if (!has_inputs(waiting, i) && (op.kind == OpKind::Forward || passes_gradient(op.kind))) {
         const bool forward = op.kind == OpKind::Forward;
         const StageId s = op.stage;
         for (const int e : forward ? edges_.in[s] : edges_.out[s]) {
@@ -219,6 +238,7 @@ class OrderWalk {
   UpdateBarriers barriers_;
   EdgeLists edges_;
   PieceIndex index_;
+  VocabularyProgress vocabulary_;
   std::vector<DeviceId> devices_;  ///< [row]
   IdVector<DeviceId, int> row_of_;
   Dispatcher<Op, OrderWalk> dispatcher_;

@@ -26,6 +26,15 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
+/// How the ranks of a pipeline compute the scores of a vocabulary that they divide (PlanVocabulary). S makes the scores
+/// of a micro-batch, a barrier of all ranks sums up its loss, and T makes the gradients that need it (Yeung et al.,
+/// Balancing Pipeline Parallelism with Vocabulary Parallelism, arXiv 2411.05288, algorithms 1 and 2).
+enum class VocabularyPasses : std::uint8_t {
+  None,
+  OneBarrier,  ///< S makes the gradient of its input too, which the barrier after S sums.
+  TwoBarriers  ///< T makes it, and a second barrier, after T, sums it.
+};
+
 /// The result of the search that found an order.
 struct ScheduleSearch {
   Seconds time, bound;  ///< The time of the order, and a lower bound of all orders.
@@ -44,6 +53,7 @@ struct Schedule {
   int drain_every = 1;  ///< Iterations between two drains, after which nothing is in flight; 0: only the end.
   IdVector<StageId, int> updates = {};  ///< Updates in one iteration; empty: one each.
   std::optional<ScheduleSearch> search = {};
+  VocabularyPasses vocabulary = VocabularyPasses::None;
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
   int device_count() const { return static_cast<int>(rank_of.empty() ? ranks.size() : rank_of.size()); }

@@ -207,6 +207,16 @@ class LocalCheck {
         if (has(OpKind::Backward) || has(OpKind::InputGradient))
           bad("local-order", 3, fmt::format("{} comes after the backward it is for", to_text(op)));
         break;
+      case OpKind::ScoresGradient:
+        before(OpKind::Scores);
+        [[fallthrough]];
+      case OpKind::Scores:
+        if (schedule_.vocabulary == VocabularyPasses::None)
+          bad("vocabulary", 2,
+              fmt::format("{} belongs to a vocabulary that all ranks divide, which the schedules vocab-1, vocab-2 and "
+                          "interlaced alone have",
+                          to_text(op)));
+        break;
       case OpKind::Forward:
       case OpKind::Update:
         break;
@@ -233,6 +243,9 @@ class LocalCheck {
       add({"missing", 2, plan_.stage(stage).leaders[replica].value, -1, op, fmt::format("{} never runs", op)});
     };
     if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
+    if (schedule_.vocabulary != VocabularyPasses::None)
+      for (const OpKind kind : {OpKind::Scores, OpKind::ScoresGradient})
+        if (!(seen & bit(kind))) lacks(kind);
     if (!options_.trains || (seen & bit(OpKind::Backward))) return;
     const bool input = seen & bit(OpKind::InputGradient), weight = seen & bit(OpKind::WeightGradient);
     if (!input) lacks(weight ? OpKind::InputGradient : OpKind::Backward);

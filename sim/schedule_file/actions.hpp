@@ -18,6 +18,8 @@ enum class ActionKind : std::uint8_t {
   WeightGradient = value_of(OpKind::WeightGradient),
   Recompute = value_of(OpKind::Recompute),
   Update = value_of(OpKind::Update),
+  Scores = value_of(OpKind::Scores),
+  ScoresGradient = value_of(OpKind::ScoresGradient),
   SendForward = kOpKindCount,
   ReceiveForward,
   SendBackward,

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/config/source.hpp"
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -274,6 +275,11 @@ std::string to_csv(const ActionTable& table) {
   return text;
 }
 
-std::string to_csv(const Schedule& schedule) { return to_csv(actions_of(schedule)); }
+std::string to_csv(const Schedule& schedule) {
+  if (schedule.vocabulary != VocabularyPasses::None)
+    throw InputError("PyTorch's CSV has no words for S and T, the passes of a vocabulary that all ranks divide",
+                     "--format json of `stagecraft schedule`, or another schedule");
+  return to_csv(actions_of(schedule));
+}
 
 }  // namespace stagecraft

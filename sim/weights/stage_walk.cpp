@@ -110,6 +110,10 @@ WeightRead StageWalk::next(const Op& op) {
     ++at_;
     return {.version = updates_};
   }
+  if (op.kind == OpKind::Scores || op.kind == OpKind::ScoresGradient) {  // Each rank has one version of its words.
+    lifetimes_.use(versions_.back(), at_++);
+    return {.version = updates_};
+  }
   enter(op.micro);
   WeightRead read;
   int buffer = 0;

@@ -62,6 +62,10 @@ inline bool neighbours_meet(const ScheduleDef& def) {
   return def.placement == Placement::Any && def.name != "spp-pe" && def.name != "synthesised";
 }
 
+/// Whether the schedule runs where communication is in the way of computation (`overlap: false`). Sums of scores that
+/// all ranks divide run next to it.
+inline bool runs_blocked(const ScheduleDef& def) { return def.vocabulary == VocabularyPasses::None; }
+
 /// The plan with the fewest stages that the schedule goes with.
 inline Plan least_plan(const ScheduleDef& def, int ranks, int micro_batches) {
   return plan_for(def, ranks, def.chunks.min, micro_batches);

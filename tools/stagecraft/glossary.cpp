@@ -207,6 +207,10 @@ constexpr Term kTerms[] = {
     {"split backward|zero bubble",
      "The backward B of a stage runs as two operations: I computes the gradient of the input, which the stage before "
      "waits for, and W the gradient of the weights, which can fill bubbles."},
+    {"vocabulary|vocabulary parallelism|vocabulary passes",
+     "With `plan.vocabulary: all` every pipeline rank has a part of the words of the embedding and of the scores. S "
+     "computes the scores of a micro-batch for them and T their gradients, and sums over all ranks lie between: "
+     "`run.schedule: vocab-1, vocab-2 or interlaced`."},
     {"kfkb", "A rank runs k forwards, then k backwards, in turn. GraphPipe gives each stage of a graph its own k."},
     {"staleness|weight version|stale weights",
      "The number of updates between the weights that a micro-batch reads and the newest ones. Schedules that never "
@@ -264,6 +268,8 @@ constexpr Term kOperations[] = {
     {"W", "gradient of the weights, the second half of a split backward"},
     {"R", "recomputation of the forward before a backward"},
     {"U", "update of the weights"},
+    {"S", "scores of the words that a rank has, where all ranks divide the vocabulary"},
+    {"T", "gradients of these scores that wait for the loss"},
     {"X", "forward of one micro-batch and backward of another at the same time"},
 };
 

@@ -90,8 +90,9 @@ using Row =
 std::int64_t picoseconds(double seconds) { return std::llround(std::stod(fmt::format("{:.3f}", seconds * 1e9)) * 1e3); }
 
 std::multiset<Row> rows_of(const Run& run) {
-  const char* const kinds[] = {"forward", "backward", "input_gradient", "weight_gradient", "recompute",
-                               "update",  "predict",  "send",           "receive",         "all_reduce"};
+  const char* const kinds[] = {"forward",   "backward", "input_gradient", "weight_gradient",
+                               "recompute", "update",   "scores",         "scores_gradient",
+                               "predict",   "send",     "receive",        "all_reduce"};
   const auto& path = run.report.critical_path;
   const std::set<InstructionId> critical(path.begin(), path.end());
   std::multiset<Row> rows;

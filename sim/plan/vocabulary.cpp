@@ -1,0 +1,50 @@
+// Which layers have the vocabulary, and how a plan divides them among its ranks.
+
+#include "sim/plan/vocabulary.hpp"
+
+#include <algorithm>
+
+namespace stagecraft {
+namespace {
+
+bool is_embedding(const Operation& op) { return op.kind == OperationKind::Embedding; }
+bool is_loss(const Operation& op) { return op.kind == OperationKind::CrossEntropy; }
+bool is_scores(const Operation& op) { return op.kind == OperationKind::Linear && op.division == Division::Vocabulary; }
+
+template <class Matches>
+std::vector<LayerId> layers_with(const ModelGraph& model, const Matches& matches) {
+  std::vector<LayerId> layers;
+  for (const LayerId id : model.layers.ids()) {
+    const std::vector<Operation>& operations = model.layers[id].operations;
+    if (std::any_of(operations.begin(), operations.end(), matches)) layers.push_back(id);
+  }
+  return layers;
+}
+
+}  // namespace
+
+std::vector<LayerId> vocabulary_layers(const ModelGraph& model) {
+  std::vector<LayerId> layers = layers_with(model, is_embedding);
+  const std::vector<LayerId> scores = layers_with(model, is_scores), losses = layers_with(model, is_loss);
+  if (layers.size() != 1 || scores.size() != 1 || losses.size() != 1) return {};
+  layers.push_back(scores.front());
+  layers.push_back(losses.front());
+  return layers;
+}
+
+void divide_vocabulary(Plan& plan, const ModelGraph& model) {
+  const std::vector<LayerId> vocabulary = vocabulary_layers(model);
+  for (Stage& stage : plan.stages) {
+    std::erase_if(stage.shape.layers,
+                  [&](LayerId id) { return std::find(vocabulary.begin(), vocabulary.end(), id) != vocabulary.end(); });
+    stage.shape.vocabulary = vocabulary;
+    stage.shape.vocabulary_ranks = plan.stage_count();
+  }
+  const Layer &scores = model.layers[vocabulary[1]], &loss = model.layers[vocabulary[2]];
+  const Operation& loss_operation = *std::find_if(loss.operations.begin(), loss.operations.end(), is_loss);
+  constexpr double kStatistics = 3 * 4;  // Bytes of a token.
+  plan.vocabulary = {.input = model.layers[scores.inputs.front()].output,
+                     .statistics = Bytes{kStatistics * loss_operation.rows}};
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,32 @@
+// Counts the passes of a vocabulary that all ranks divide, for the order of a schedule and for its program.
+
+#include "sim/schedule/vocabulary_progress.hpp"
+
+namespace stagecraft {
+
+VocabularyProgress::VocabularyProgress(const Schedule& schedule, const Plan& plan, int iterations)
+    : passes_(schedule.vocabulary) {
+  if (!is_used()) return;
+  last_ = StageId{plan.stage_count() - 1};
+  ranks_ = plan.stage_count();
+  replicas_ = plan.stage(last_).replicas();
+  for (auto& counts : counts_) counts.assign(index(plan.micro_batches(last_) * iterations, 0), 0);
+}
+
+std::optional<OpKind> VocabularyProgress::need(const Op& op) const {
+  if (!is_used()) return {};
+  if (op.kind == OpKind::Scores) return OpKind::Forward;
+  if (op.kind == OpKind::ScoresGradient) return OpKind::Scores;
+  if (op.stage != last_ || !passes_gradient(op.kind)) return {};
+  return passes_ == VocabularyPasses::OneBarrier ? OpKind::Scores : OpKind::ScoresGradient;
+}
+
+bool VocabularyProgress::add(const Op& op, int replica) {
+  if (!is_used()) return false;
+  if (op.kind == OpKind::Forward ? op.stage != last_ : op.kind != OpKind::Scores && op.kind != OpKind::ScoresGradient)
+    return false;
+  ++counts_[meeting_of(op.kind)][index(op.micro, replica)];
+  return is_complete(op.kind, op.micro, replica);
+}
+
+}  // namespace stagecraft
