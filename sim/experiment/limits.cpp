@@ -132,10 +132,23 @@ void check_flows(const Experiment& e) {
            "run.collectives: cost");
 }
 
+/// What is not known yet of passes for a vocabulary that all ranks divide.
+void check_vocabulary(const Experiment& e) {
+  const auto refuse = [&](const char* field, const std::string& what, const std::string& help) {
+    throw InputError({{e.source->at("run").at(field).where, fmt::format("run.{}", field), what, help, "vocabulary"}});
+  };
+  if (!e.run.lowering.overlap)
+    refuse("overlap", "the sums of scores that all ranks divide run next to computation alone", "overlap: true");
+  if (e.run.buckets)
+    refuse("gradient_buckets", "gradients of a vocabulary that all ranks divide are not summed in buckets yet",
+           "leave it out, or plan.vocabulary: ends");
+}
+
 }  // namespace
 
 void check_group_policy(const PlannedExperiment& p) {
   const Experiment& e = p.experiment;
+  if (p.plan.vocabulary) check_vocabulary(e);
   const PlanSpec& plan = e.plan;
   const auto any_stage = [&](auto&& has) {
     return std::any_of(p.plan.stages.begin(), p.plan.stages.end(), [&](const Stage& s) { return has(s.shape); });
@@ -206,6 +219,12 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
 }  // namespace
 
 void check_real_run(const CompiledExperiment& c, const std::string& backend, bool links_change) {
+  if (c.plan.vocabulary)
+    throw InputError({{c.experiment.plan.where("vocabulary"), "plan.vocabulary",
+                       fmt::format("the backend '{}' has no kernels for a part of the words: a stage computes the "
+                                   "whole loss where its scores are",
+                                   backend),
+                       "--backend ideal, fluid or simgrid; or vocabulary: ends", "vocabulary"}});
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
   for (const Reduction& r : c.plan.reductions)

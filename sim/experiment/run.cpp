@@ -24,6 +24,7 @@
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
+#include "sim/program/scores_time.hpp"
 #include "sim/program/unfold.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/result/pipeline_ranks.hpp"
@@ -81,7 +82,7 @@ void set_group_sizes(CompiledExperiment& c) {
 }
 
 /// What remains of the ops of a stage where their collectives are separate instructions.
-StageParts parts_of(const StageCost& cost) {
+StageParts parts_of(const StageCost& cost, VocabularyPasses vocabulary) {
   const Written written = cost.written();
   const EachPass<TimeByClass>& p = cost.passes;
   return {{.forward = in_op(p.forward, written),
@@ -89,7 +90,9 @@ StageParts parts_of(const StageCost& cost) {
            .weight_gradient = in_op(p.weight_gradient, written),
            .backward = in_op(p.backward, written),
            .recompute = in_op(p.recompute, written)},
-          in_op(cost.update_parts, written)};
+          in_op(cost.update_parts, written),
+          time_of_scores(cost, vocabulary, OpKind::Scores),
+          time_of_scores(cost, vocabulary, OpKind::ScoresGradient)};
 }
 
 /// The rate that the utilization of a device refers to: that of the number format of the run.
@@ -102,7 +105,8 @@ void describe_work(CompiledExperiment& c) {
   const Experiment& e = c.experiment;
   set_group_sizes(c);
   if (e.software().prices)
-    for (const StageId s : c.plan.stages.ids()) c.program.parts.push_back(parts_of(c.costs.at(s, 0)));
+    for (const StageId s : c.plan.stages.ids())
+      c.program.parts.push_back(parts_of(c.costs.at(s, 0), c.schedule.vocabulary));
   ModelWork work;
   for (const Layer& layer : e.model->layers) {
     work.flops += layer.forward + (e.schedule.def->trains ? layer.input_gradient + layer.weight_gradient : Flops{});
@@ -184,7 +188,7 @@ PlannedExperiment plan_again(const PlannedExperiment& planned, const Experiment&
   const auto placing = [](const Experiment& x) { return placing_of(*x.schedule.def, x.schedule.options.get()); };
   const Experiment& made_for = planned.experiment;
   const bool same = made_for.costs == e.costs && made_for.schedule.flushes() == e.schedule.flushes() &&
-                    placing(made_for) == placing(e);
+                    placing(made_for) == placing(e) && made_for.plan.divides_vocabulary == e.plan.divides_vocabulary;
   if (!same) return plan_experiment(e);
   PlannedExperiment again = planned;
   again.experiment = e;

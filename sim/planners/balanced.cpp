@@ -24,6 +24,7 @@
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_cost.hpp"
 #include "sim/plan/overlap.hpp"
+#include "sim/plan/vocabulary.hpp"
 #include "sim/planners/shared/chain_stages.hpp"
 #include "sim/planners/shared/even_out.hpp"
 #include "sim/planners/shared/group.hpp"
@@ -37,9 +38,16 @@ const config::MapSpec kBalancedFields = chain_fields("Consecutive stages with th
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
+/// Layers that all stages divide take the same everywhere, so they count nothing.
 std::vector<double> times_of(const PlannerInput& input, const StageShape& shape, DeviceTypeId type, const Load& load) {
   std::vector<double> times;
+  std::vector<LayerId> divided;
+  if (input.options.divides_vocabulary) divided = vocabulary_layers(input.model);
   for (const LayerId i : input.model.layers.ids()) {
+    if (std::find(divided.begin(), divided.end(), i) != divided.end()) {
+      times.push_back(0);
+      continue;
+    }
     const LayerCost cost = input.costs.at(i, shape, type, load);
     Seconds time = cost.forward + cost.backward();
     if (input.trains && shape.recomputation != Recomputation::None)
@@ -195,6 +203,15 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   return division;
 }
 
+/// What each rank takes for its part of the vocabulary.
+Seconds scores_time(const Plan& plan, const PlannerInput& input) {
+  if (!plan.vocabulary) return {};
+  const Stage& first = plan.stages.front();
+  const DeviceTypeId type = input.cluster.devices[first.leaders.front()].type;
+  const StageCost part = *stage_cost(input.costs, first.shape, type, load_at_once(first, 0)).vocabulary;
+  return part.forward + part.input_gradient + part.weight_gradient;
+}
+
 Planned plan_balanced(const PlannerInput& input) {
   const int count = *input.options.stages;
   const int layers = static_cast<int>(input.model.layers.size());
@@ -217,8 +234,9 @@ Planned plan_balanced(const PlannerInput& input) {
     for (int layer = division.bounds[s]; layer < division.bounds[s + 1]; ++layer)
       chain.plan.stages[StageId{s}].shape.layers.push_back(LayerId{layer});
   Plan plan = finish_chain(std::move(chain), input);
-  return {{.predicted = {division.busiest},
-           .model_limit = {division.model_limit},
+  const Seconds scores = scores_time(plan, input);
+  return {{.predicted = Seconds{division.busiest} + scores,
+           .model_limit = Seconds{division.model_limit} + scores,
            .limit_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"},
           std::move(plan)};
 }

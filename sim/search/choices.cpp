@@ -42,6 +42,12 @@ PlannedExperiment plan_trained(const Experiment& configured) {
     throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for", def.name,
                                  def.tasks ? "needs a plan of tasks" : "does not train"),
                      "set run.schedule to one that does");
+  if (configured.plan.divides_vocabulary)
+    throw InputError({{configured.plan.where("vocabulary"), "plan.vocabulary",
+                       "a search makes no plans whose ranks divide the vocabulary yet",
+                       "vocabulary: ends, with run.schedule: 1f1b; `stagecraft compare --schedules "
+                       "1f1b,vocab-1,vocab-2,interlaced` ranks them on one plan",
+                       "vocabulary"}});
   return plan_experiment(configured);
 }
 

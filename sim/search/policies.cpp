@@ -34,7 +34,11 @@ const ScheduleDef& schedule_named(const std::string& name) {
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", name);
   if (def.name == "csv")
     throw InputError("the schedule 'csv' is an order from a file", "write the name of the file, such as mine.csv");
-  const char* why = def.tasks ? "needs a plan of tasks" : !def.trains ? "does not train" : nullptr;
+  const char* why = def.tasks     ? "needs a plan of tasks"
+                    : !def.trains ? "does not train"
+                    : def.vocabulary != VocabularyPasses::None
+                        ? "needs a plan whose ranks divide the vocabulary, which a search does not make yet"
+                        : nullptr;
   if (why)
     throw InputError(fmt::format("the schedule '{}' {}, so there is nothing to search for", name, why),
                      "leave --schedules out, or name others");

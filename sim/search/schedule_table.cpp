@@ -74,7 +74,7 @@ ScheduleSpec schedule_for(const ScheduleDef& def, const std::string& placement, 
   return schedule_spec(def, std::move(options));
 }
 
-/// A plan that is written out stays as it is.
+/// A plan that is written out stays as it is. Schedules with scores on all ranks get the plan that divides them.
 PlanSpec plan_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
   PlanSpec plan = f.configured.experiment.plan;
   if (!has_stages(f)) return plan;
@@ -82,6 +82,7 @@ PlanSpec plan_for(const ScheduleDef& def, const std::string& placement, const Fr
   const int chunks = placement.empty() ? chunks_for(def, f) : both_ways ? 1 : 2;
   plan.stages = f.ranks * chunks;
   plan.placement.reset();
+  plan.divides_vocabulary = def.vocabulary != VocabularyPasses::None;
   return plan;
 }
 

@@ -233,7 +233,8 @@ std::vector<std::string> untried_orders(const std::vector<SchedulingPolicy>& pol
   tried.insert(without_weights.begin(), without_weights.end());
   if (!tried.contains("synthesised")) phrases.emplace_back("orders of work that are searched for (synthesised)");
   for (const ScheduleDef* def : schedules::catalog())
-    if (def->trains && !def->tasks && def->name != "csv" && def->name != "synthesised" && !tried.contains(def->name))
+    if (def->trains && !def->tasks && def->vocabulary == VocabularyPasses::None && def->name != "csv" &&
+        def->name != "synthesised" && !tried.contains(def->name))
       others.emplace_back(def->name);
   if (others.size() > kMostNamed)
     phrases.push_back(fmt::format("{} other schedules (--schedules)", others.size()));

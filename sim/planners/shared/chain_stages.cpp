@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/plan/vocabulary.hpp"
 #include "sim/planners/shared/group.hpp"
 
 namespace stagecraft {
@@ -70,6 +71,24 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
   return chosen;
 }
 
+[[noreturn]] void refuse_vocabulary(const PlannerInput& input, const std::string& what, const std::string& help) {
+  throw InputError({{input.options.where("vocabulary"), "plan.vocabulary", what, help, "vocabulary"}});
+}
+
+/// Refuses what cannot divide a vocabulary, or of which nothing says what happens then.
+void check_vocabulary(const PlannerInput& input) {
+  if (vocabulary_layers(input.model).empty())
+    refuse_vocabulary(input,
+                      "the operations of the model show no single embedding, scores of all words and loss to divide",
+                      "vocabulary: ends, or a model of the builder transformer without modules for later tokens");
+  if (input.options.group.divides())
+    refuse_vocabulary(input, "a part of the vocabulary is not divided once more by the devices of a group yet",
+                      "vocabulary: ends, or take group out of the plan");
+  if (input.options.share == Share::MicroBatches)
+    refuse_vocabulary(input, "replicas that take micro-batches in turn do not meet for the scores of each",
+                      "share: samples");
+}
+
 }  // namespace
 
 config::MapSpec chain_fields(std::string title, config::Field division) {
@@ -85,6 +104,12 @@ config::MapSpec chain_fields(std::string title, config::Field division) {
        share_field(), device_group_field(), shard_field(),
        config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch of each replica."),
        recompute_field(false, true),
+       config::choice("vocabulary", std::vector<std::string>{"ends", "all"})
+           .fallback("ends")
+           .doc("Who has the layers of the vocabulary. ends: the first stage the embedding, the last one scores and "
+                "loss. all: each stage an equal part of the words of all of them, which needs run.schedule: vocab-1, "
+                "vocab-2 or interlaced. Tied weights need no sum then, and words are not padded to a multiple of the "
+                "stages."),
        config::list("devices", config::text("device"))
            .optional()
            .doc("Device names in the order of the stages; devices of a group, and replicas of a stage, are "
@@ -118,6 +143,14 @@ Plan finish_chain(ChainStages chain, const PlannerInput& input) {
   if (chain.both_ways) {
     add_way_back(chain.plan, chain.turn);
     check_plan(chain.plan);
+  }
+  if (input.options.divides_vocabulary) {
+    check_vocabulary(input);
+    divide_vocabulary(chain.plan, input.model);
+    for (const Stage& stage : chain.plan.stages)
+      if (stage.shape.layers.empty())
+        refuse_vocabulary(input, fmt::format("stage '{}' has layers of the vocabulary alone", stage.name),
+                          "fewer stages");
   }
   return std::move(chain.plan);
 }

@@ -85,6 +85,7 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
   if (spec.share == Share::Samples) spec.micro_batch_size *= spec.replicas;
   read("recompute", [&](const Value& v) { spec.recompute = parse_recomputation(v.text); });
   read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
+  read("vocabulary", [&](const Value& v) { spec.divides_vocabulary = v.text == "all"; });
   read("sequential", [&](const Value& v) { spec.sequential = config::as_bool(v); });
   read("straight", [&](const Value& v) { spec.straight = config::as_bool(v); });
   read("memory", [&](const Value& v) { spec.memory = config::as_bytes(v); });
@@ -139,8 +140,9 @@ namespace {
 /// Options without a member of PlanSpec that tells whether they were written.
 std::string other_options_text(const PlanSpec& spec) {
   constexpr std::string_view kMembers[] = {
-      "planner", "stages",     "replicas",         "group",     "shard", "pipeline", "chunks", "recompute", "devices",
-      "memory",  "sequential", "micro_batch_size", "placement", "share", "straight", "states", "steps"};
+      "planner",   "stages",    "replicas", "group",  "shard",      "pipeline",
+      "chunks",    "recompute", "devices",  "memory", "sequential", "micro_batch_size",
+      "placement", "share",     "straight", "states", "steps",      "vocabulary"};
   std::string text;
   if (!spec.source) return text;
   for (const config::Member& m : spec.source->members)
@@ -169,6 +171,7 @@ std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   if (spec.memory && has("memory")) text += fmt::format(", memory: {:.0f} B", spec.memory->value);
   if (has("share") && spec.share != default_plan_spec(*spec.planner, cluster).share)
     text += fmt::format(", share: {}", spec.share == Share::Samples ? "samples" : "micro_batches");
+  if (spec.divides_vocabulary && has("vocabulary")) text += ", vocabulary: all";
   if (spec.sequential && has("sequential")) text += ", sequential: true";
   if (spec.straight && has("straight")) text += ", straight: true";
   if (spec.effort) text += fmt::format(", {}: {}", has("states") ? "states" : "steps", *spec.effort);

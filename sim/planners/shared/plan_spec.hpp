@@ -43,6 +43,7 @@ struct PlanSpec {
   std::optional<Recomputation> recompute = Recomputation::None;  ///< Nothing: the planner chooses.
   std::optional<Placement> placement;                            ///< Nothing: the placement of the schedule.
   std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all devices of the cluster.
+  bool divides_vocabulary = false;                               ///< All ranks have a part of its layers.
   bool sequential = false;                                       ///< Parallel branches run one after the other.
   bool straight = false;                                         ///< Every stage has one device.
   std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.

@@ -63,6 +63,11 @@ TEST_CASE("every schedule runs from a scenario") {
     if (def->name == "csv") continue;
     CAPTURE(def->name);
     std::vector<std::string> sets = {"run.schedule=" + std::string(def->name)};
+    if (def->vocabulary != VocabularyPasses::None) {  // They divide words.
+      sets.emplace_back("plan.vocabulary=all");
+      sets.emplace_back(
+          "model={builder: transformer, kind: gpt, layers: 8, hidden: 64, heads: 4, sequence: 16, vocabulary: 50}");
+    }
     if (def->name == "layerpipe") sets.emplace_back("plan={planner: layerpipe}");  // It takes no whole stages.
     const CompiledExperiment p = compile(load_experiment(kFile, sets));
     CHECK(test::run_ideal(p.program, p.cluster()).last_end().value > 0);
