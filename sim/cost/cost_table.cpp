@@ -116,6 +116,12 @@ CostTable CostTable::of_forwards_alone() const {
   return costs;
 }
 
+CostTable CostTable::of_packs(const Load& mean) const {
+  CostTable costs = *this;
+  costs.sample_ = mean;
+  return costs;
+}
+
 LayerCost CostTable::at(LayerId id, DeviceTypeId device_type, const Load& load) const {
   LayerCost cost = trained_cost(id, device_type, load);
   if (!forwards_alone_) return cost;

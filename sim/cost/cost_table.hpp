@@ -56,6 +56,10 @@ class CostTable {
   CostTable(const ModelGraph& model, const Cluster& cluster, const Profile* profile = nullptr);
   /// The costs of a run of forwards alone: gradients, recomputation and updates take no time.
   CostTable of_forwards_alone() const;
+  /// The costs for planners where samples are packs, which have this load in the mean.
+  CostTable of_packs(const Load& mean) const;
+  /// What a number of samples is to planners.
+  Load load_of(double samples) const { return {samples * sample_.samples, sample_.rows, sample_.pairs}; }
   LayerCost at(LayerId layer, DeviceTypeId device_type, const Load&) const;
   /// On one device of a stage of this shape, whose layers do not matter. InputError where a layer cannot be divided.
   LayerCost at(LayerId layer, const StageShape&, DeviceTypeId device_type, const Load&) const;
@@ -109,6 +113,7 @@ class CostTable {
   IdVector<LayerId, double> weights_;  ///< Parameters that each layer reads, its own or tied.
   IdVector<DeviceTypeId, char> shares_memory_;
   bool forwards_alone_ = false;
+  Load sample_;
 };
 
 }  // namespace stagecraft

@@ -59,6 +59,10 @@ double kept_factor(const std::vector<Operation>& operations, const KeptArray& ar
   return array.probabilities ? pairs_factor(maker, load) : load.rows_factor(maker);
 }
 
+bool has_rows_of_tokens(const Layer& layer) {
+  return layer.operations.empty() || (layer.operations.back().per_token && !layer.operations.back().is_loss());
+}
+
 Bytes output_of_sample(const Layer& layer, const Load& load) {
   if (layer.operations.empty()) {
     require_whole_samples(layer, load);

@@ -43,6 +43,8 @@ double core_factor(const Layer&, const Load&);
 /// An array that operations keep.
 double kept_factor(const std::vector<Operation>&, const KeptArray&, const Load&);
 
+/// Whether the output of a layer has a row for each token, so that it grows with them; a loss is one number.
+bool has_rows_of_tokens(const Layer&);
 /// Output for one sample of the load. A loss has one number, however many tokens a sample has.
 Bytes output_of_sample(const Layer&, const Load&);
 

@@ -20,6 +20,7 @@ using Replicas = std::vector<int>;
 /// What the plan and the run must be like before devices and links are compared.
 bool may_fold(const PlannedExperiment& p) {
   const Experiment& e = p.experiment;
+  if (!p.plan.loads.empty()) return false;  // Replicas have different packs.
   if (!e.cluster->changes.empty() || e.cluster->jitter.max_fraction > 0) return false;  // Replicas differ by chance.
   if (e.rules->flows || e.run.each_device) return false;
   const Stage& first = p.plan.stages.front();

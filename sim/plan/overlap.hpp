@@ -32,9 +32,11 @@ inline std::int64_t samples_at_once(const Stage& stage, int replica) {
   return share.high - share.low;
 }
 
-/// The load of a replica in each of those micro-batches: all are alike so far, and their samples are whole.
+/// The load of a replica in those micro-batches, in the mean where they differ.
 inline Load load_at_once(const Stage& stage, int replica) {
-  return whole_samples(static_cast<double>(samples_at_once(stage, replica)));
+  Load load = stage.mean_load;
+  load.samples *= static_cast<double>(samples_at_once(stage, replica));
+  return load;
 }
 
 /// Replicas [first, end).

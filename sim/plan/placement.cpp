@@ -69,7 +69,8 @@ void add_way_back(Plan& plan, int turn) {
   }
   for (std::size_t e = 0, edges = plan.edges.size(); e < edges; ++e) {
     const StageEdge edge = plan.edges[e];
-    plan.edges.push_back({StageId{stages + edge.from.value}, StageId{stages + edge.to.value}, edge.bytes, edge.array});
+    plan.edges.push_back(
+        {StageId{stages + edge.from.value}, StageId{stages + edge.to.value}, edge.bytes, edge.array, edge.of_sample});
   }
 }
 

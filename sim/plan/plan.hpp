@@ -10,6 +10,7 @@
 #include "sim/core/id_vector.hpp"
 #include "sim/core/quantity.hpp"
 #include "sim/cost/stage_shape.hpp"
+#include "sim/plan/load_table.hpp"
 #include "sim/plan/reductions.hpp"
 
 namespace stagecraft {
@@ -35,6 +36,7 @@ struct Stage {
   bool divides_itself = false;   ///< Its group or sharding is not the plan's.
   Share share = Share::Samples;  ///< What the data axis shares.
   int micro_batch_size = 1;      ///< Samples.
+  Load mean_load;                ///< What a sample is, in the mean; where micro-batches differ, a sample is a pack.
   int group = 1;                 ///< k of kFkB: micro-batches done forward, then backward, together.
   std::vector<int> micros;       ///< Micro-batches of one iteration that it runs, ascending; empty: all. Pipelines in
                                  ///< both directions divide an iteration.
@@ -57,9 +59,15 @@ Stage on_one_device(Stage);
 /// Data that flows from one stage to another: forward, and its gradient back.
 struct StageEdge {
   StageId from, to;
-  Bytes bytes;     ///< Bytes of one sample. Zero: only an order, which costs an empty message each way.
-  int array = -1;  ///< Which array of its stage it carries. On one device the array stays there until the last stage
-                   ///< that an edge carries it to has used it; negative: a stash has it.
+  Bytes bytes;        ///< Bytes of one sample. Zero: only an order, which costs an empty message each way.
+  int array = -1;     ///< Which array of its stage it carries. On one device the array stays there until the last stage
+                      ///< that an edge carries it to has used it; negative: a stash has it.
+  Bytes of_sample{};  ///< The part of `bytes` that is the same however many tokens a sample has.
+
+  /// Bytes of this number of samples with the same load each.
+  double bytes_of(double samples, const Load& load) const {
+    return ((bytes - of_sample).value * load.rows + of_sample.value) * (samples * load.samples);
+  }
 };
 
 /// What the ranks of a pipeline exchange where they divide the vocabulary: see StageShape::vocabulary. Of one sample.
@@ -73,6 +81,7 @@ struct Plan {
   IdVector<StageId, Stage> stages;
   std::vector<StageEdge> edges;
   int mini_batch = 1;  ///< Samples in one iteration.
+  LoadTable loads;     ///< Empty where all micro-batches are alike; set_loads() makes it.
   /// Equal sets of replicas. Where there are several, the plan has the samples and the replicas of one, which stands
   /// for the others: see sim/experiment/fold_replicas.hpp. Its reductions have their prices, and among their members
   /// its own.

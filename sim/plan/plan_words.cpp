@@ -116,8 +116,8 @@ std::string plan_words(const Plan& plan) {
 }
 
 std::string plan_line(const Plan& plan) {
-  return fmt::format("{} = {} sample{}", plan_words(plan), with_commas(plan.mini_batch),
-                     plan.mini_batch == 1 ? "" : "s");
+  return fmt::format("{} = {} {}{}", plan_words(plan), with_commas(plan.mini_batch),
+                     plan.loads.empty() ? "sample" : "pack", plan.mini_batch == 1 ? "" : "s");
 }
 
 }  // namespace stagecraft

@@ -48,9 +48,9 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
   return cost;
 }
 
-}  // namespace
-
-StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingChanges& changes) {
+/// The costs of all stages, of which each replica has the load that `load_of` says.
+template <class LoadOf>
+StageCosts costs_with(const Plan& plan, const CostTable& costs, const PricingChanges& changes, LoadOf&& load_of) {
   StageCosts result;
   for (const Stage& stage : plan.stages) {
     std::map<std::pair<DeviceTypeId, Load>, StageCost> cost_of;  // Most replicas are equal.
@@ -58,7 +58,7 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingCh
     for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
       const DeviceId device = stage.leaders[r];
       const DeviceTypeId type = changes.type_of ? changes.type_of(device) : costs.cluster().devices[device].type;
-      const Load load = load_at_once(stage, static_cast<int>(r));
+      const Load load = load_of(stage, static_cast<int>(r));
       const auto [entry, is_new] = cost_of.try_emplace({type, load});
       if (is_new) {
         const MinTime min_time = changes.equal_links ? MinTime{} : min_times_on_links(stage, costs, type);
@@ -69,6 +69,41 @@ StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingCh
     }
     result.add(replicas);
   }
+  return result;
+}
+
+/// The times of the ops as the mean of the micro-batches of a replica. Costs are no linear function of a load: a
+/// roofline makes the cost of the mean load smaller than this mean, an efficiency that grows with size makes it larger.
+void take_mean_times(const Plan& plan, StageId s, int replica, const StageCosts& costs, StageCost& mean) {
+  std::vector<int> counts(plan.loads.classes.size(), 0);
+  const auto micro_batches = static_cast<int>(plan.loads.class_of.size()) / plan.loads.replicas;
+  for (int j = 0; j < micro_batches; ++j) ++counts[plan.loads.at(j, replica)];
+  StageCost sum;
+  for (std::size_t c = 0; c < counts.size(); ++c) {
+    const double share = static_cast<double>(counts[c]) / micro_batches;
+    const StageCost& cost = costs.at(s, replica, static_cast<int>(c));
+    sum.forward += share * cost.forward, sum.backward += share * cost.backward;
+    sum.input_gradient += share * cost.input_gradient, sum.weight_gradient += share * cost.weight_gradient;
+    sum.recompute += share * cost.recompute;
+    for (const auto pass :
+         {&EachPass<TimeByClass>::forward, &EachPass<TimeByClass>::input_gradient,
+          &EachPass<TimeByClass>::weight_gradient, &EachPass<TimeByClass>::backward, &EachPass<TimeByClass>::recompute})
+      sum.passes.*pass += share * (cost.passes.*pass);
+  }
+  mean.forward = sum.forward, mean.backward = sum.backward, mean.recompute = sum.recompute;
+  mean.input_gradient = sum.input_gradient, mean.weight_gradient = sum.weight_gradient;
+  mean.passes = sum.passes;
+}
+
+}  // namespace
+
+StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingChanges& changes) {
+  StageCosts result = costs_with(plan, costs, changes, load_at_once);
+  for (const Load& load : plan.loads.classes)
+    result.add_class(costs_with(plan, costs, changes, [&](const Stage&, int) { return load; }));
+  if (plan.loads.classes.size() < 2) return result;
+  for (const StageId s : plan.stages.ids())
+    for (int r = 0; r < std::ssize(plan.stage(s).leaders); ++r) take_mean_times(plan, s, r, result, result.at(s, r));
   return result;
 }
 

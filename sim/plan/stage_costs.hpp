@@ -10,7 +10,8 @@
 
 namespace stagecraft {
 
-/// The cost of every stage on each of its devices.
+/// The cost of every stage on each of its devices. Where micro-batches differ, there is a cost for each class of loads
+/// too, and the one without a class has the mean times of the micro-batches of the replica.
 class StageCosts {
  public:
   StageCosts() = default;
@@ -24,9 +25,17 @@ class StageCosts {
     first_.push_back(costs_.size());
   }
 
+  /// Adds the costs of the next class of loads, for the same stages and devices.
+  void add_class(const StageCosts& of_class) {
+    costs_.insert(costs_.end(), of_class.costs_.begin(), of_class.costs_.end());
+  }
+
   int stages() const { return static_cast<int>(first_.size()) - 1; }
   const StageCost& at(StageId stage, int replica) const { return costs_[first_[stage.value] + replica]; }
   StageCost& at(StageId stage, int replica) { return costs_[first_[stage.value] + replica]; }
+  const StageCost& at(StageId stage, int replica, int load_class) const {
+    return costs_[first_.back() * static_cast<std::size_t>(load_class + 1) + first_[stage.value] + replica];
+  }
   std::span<const StageCost> replicas(StageId stage) const {
     return {costs_.data() + first_[stage.value], size_of(stage)};
   }
@@ -38,7 +47,7 @@ class StageCosts {
   std::size_t size_of(StageId stage) const { return first_[stage.value + 1] - first_[stage.value]; }
 
   std::vector<StageCost> costs_;
-  std::vector<std::size_t> first_{0};  ///< [stage]: its first cost, then their number.
+  std::vector<std::size_t> first_{0};  ///< [stage]: its first cost, then their number. Each class has as many.
 };
 
 /// What is priced other than it is. The plan stays where it stands.

@@ -182,7 +182,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   for_each_replica(copies, input, by_type, [&](int s, DeviceId device, LayersOnType& on_type, std::int64_t samples) {
     if (on_type.times.empty())
       on_type.times = times_of(input, copies.stage(StageId{s}).shape, input.cluster.devices[device].type,
-                               whole_samples(static_cast<double>(samples)));
+                               input.costs.load_of(static_cast<double>(samples)));
   });
   add_sums(by_type);
   std::vector<std::vector<const LayerSums*>> sums(count);

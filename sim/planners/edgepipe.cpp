@@ -166,7 +166,7 @@ std::vector<double> forward_times(const CostTable& costs, DeviceTypeId type, con
 }
 
 Runs compute_of(const CostTable& costs, DeviceTypeId type, int samples, const CommonUnit& unit) {
-  const std::vector<double> times = forward_times(costs, type, whole_samples(samples));
+  const std::vector<double> times = forward_times(costs, type, costs.load_of(samples));
   double sum = 0;
   return Runs(static_cast<int>(times.size()), [&](int from, int to) {
     if (to == from + 1) sum = unit(costs.operation(type).value);
@@ -214,7 +214,7 @@ Asked problem_of(const PlannerInput& input) {
   p.buffers_out = options.buffers_out;
   std::vector<double> times;
   for (const Kind& kind : kinds)
-    for (const double time : forward_times(input.costs, std::get<DeviceTypeId>(kind), whole_samples(size)))
+    for (const double time : forward_times(input.costs, std::get<DeviceTypeId>(kind), input.costs.load_of(size)))
       times.push_back(time);
   asked.unit = CommonUnit(times);
   for (std::size_t k = 0; k < kinds.size(); ++k) {

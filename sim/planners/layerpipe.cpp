@@ -144,7 +144,7 @@ void add_updates(Plan& plan, const IdVector<LayerId, LayerTasks>& tasks, const M
 
 double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
   const DeviceTypeId type = costs.cluster().devices[device].type;
-  const LayerCost one = costs.at(stage.shape.layers.front(), type, whole_samples(stage.micro_batch_size));
+  const LayerCost one = costs.at(stage.shape.layers.front(), type, costs.load_of(stage.micro_batch_size));
   const Seconds task = stage.task == StageTask::Forward         ? one.forward
                        : stage.task == StageTask::InputGradient ? one.input_gradient
                                                                 : one.weight_gradient;

@@ -107,7 +107,7 @@ chain_partition::PiperLayer layer_of(const PlannerInput& input,
 chain_partition::PiperInput piper_input_of(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                            DeviceTypeId type) {
   const int size = input.options.micro_batch_size;
-  const Load load = whole_samples(size);
+  const Load load = input.costs.load_of(size);
   const std::vector<chain_partition::LayerAmounts> amounts = chain_partition::amounts_of(input.costs, type, load);
   chain_partition::PiperInput piper_input;
   piper_input.graph = chain_partition::layer_graph(input.model);

@@ -100,7 +100,7 @@ spp::LineProblem problem_of(const PlannerInput& input, const CommonUnit& unit, c
       auto& [f, b] = sums[{type, r}];
       if (f.empty()) {
         f = b = {0};
-        const Load load{static_cast<double>((size + r - 1) / r)};
+        const Load load = input.costs.load_of((size + r - 1) / r);
         for (const LayerId l : model.layers.ids()) {
           const LayerCost cost = input.costs.at(l, type, load);
           f.push_back(f.back() + unit(cost.forward.value));
@@ -139,7 +139,7 @@ Planned plan_spp(const PlannerInput& input) {
   const int size = input.options.micro_batch_size;
   const std::vector<DeviceId> devices = available_devices(input);
   if (devices.empty()) throw InputError("there is no device to use", "leave plan.devices out");
-  const CommonUnit unit = unit_of_passes(input, devices, whole_samples(size));
+  const CommonUnit unit = unit_of_passes(input, devices, input.costs.load_of(size));
   spp::Bandwidths bandwidth = bandwidths_of(input.cluster, devices);
   for (std::vector<double>& row : bandwidth)
     for (double& rate : row) rate = unit.rate(rate);

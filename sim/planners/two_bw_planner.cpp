@@ -166,7 +166,7 @@ class TwoBwSearch {
     const auto it = works_.find({size, type});
     if (it != works_.end()) return it->second;
     const Digraph graph = chain_partition::layer_graph(input_.model);
-    auto amounts = chain_partition::amounts_of(input_.costs, types_.types[type], whole_samples(size));
+    auto amounts = chain_partition::amounts_of(input_.costs, types_.types[type], input_.costs.load_of(size));
     for (chain_partition::LayerAmounts& layer : amounts) layer.seconds = unit_(layer.seconds);
     return works_
         .emplace(std::pair{size, type},
@@ -217,7 +217,7 @@ class TwoBwSearch {
     const bool selective = candidate.recompute == Recomputation::Selective;
     for (std::size_t l = from; l < to; ++l)
       stage.memory += layer_memory(input_.model, LayerId{l}, selective ? Recomputation::Selective : Recomputation::None,
-                                   whole_samples(candidate.size));
+                                   input_.costs.load_of(candidate.size));
     if (selective) stage.seconds += recomputed_seconds(candidate, s, from, to);
     return stage;
   }
@@ -229,9 +229,10 @@ class TwoBwSearch {
       double stage_time = 0;
       const StageShape shape{.recomputation = candidate.recompute};
       for (std::size_t l = from; l < to; ++l)
-        stage_time += unit_(input_.costs.passes(LayerId{l}, shape, types_.types[type], whole_samples(candidate.size))
-                                .recompute.time.total()
-                                .value);
+        stage_time +=
+            unit_(input_.costs.passes(LayerId{l}, shape, types_.types[type], input_.costs.load_of(candidate.size))
+                      .recompute.time.total()
+                      .value);
       slowest = std::max(slowest, stage_time);
     }
     return slowest;

@@ -157,10 +157,11 @@ struct StageParts {
 
 /// What the model does for one sample, on what: for the rates by which people compare runs.
 struct ModelWork {
-  Flops flops;        ///< Forward and backward, without recomputation.
-  double tokens = 0;  ///< Zero where samples have none.
-  int devices = 0;    ///< All that take part.
-  FlopRate peak;      ///< Sum over these devices, in the number format of the run.
+  Flops flops;                 ///< Forward and backward, without recomputation.
+  double tokens = 0;           ///< Zero where samples have none.
+  double samples_of_pack = 1;  ///< Sequences in place of a sample, in the mean, where micro-batches are packs of them.
+  int devices = 0;             ///< All that take part.
+  FlopRate peak;               ///< Sum over these devices, in the number format of the run.
 };
 
 /// The event stream: the contract between planning and every backend.
@@ -201,13 +202,16 @@ struct Program {
   IdVector<DeviceId, int> group_sizes;  ///< That number for each device; empty where all have one number.
   int devices = 0;
   int iterations = 1;
-  int mini_batch = 1;   ///< Samples in one iteration, of all copies.
-  int copies = 1;       ///< Equal sets of replicas, one of which has instructions and stands for the others.
-  int drain_every = 1;  ///< Iterations between two drains; 0: only the end.
+  int load_iterations = 1;  ///< Iterations after which the loads of micro-batches repeat: 1, all are alike.
+  int mini_batch = 1;       ///< Samples, or packs, in one iteration, of all copies.
+  int copies = 1;           ///< Equal sets of replicas, one of which has instructions and stands for the others.
+  int drain_every = 1;      ///< Iterations between two drains; 0: only the end.
   bool rendezvous = true;
   bool handshakes = false;  ///< With rendezvous: each word between both ends takes the latency of the route.
 
   std::size_t size() const { return instructions.size(); }
+  /// Samples in one iteration, of all copies, also where several are a pack.
+  double samples() const { return mini_batch * work.samples_of_pack; }
   std::span<const InstructionId> waits_for(InstructionId i) const {
     return {waits.data() + first_wait[i.value], waits.data() + first_wait[i.value + 1]};
   }

@@ -61,6 +61,7 @@ class Unfolder {
     u.devices = members_.devices();
     u.iterations = p_.iterations;
     u.mini_batch = p_.mini_batch;
+    u.load_iterations = p_.load_iterations;
     u.drain_every = p_.drain_every;
     u.rendezvous = p_.rendezvous;
     u.handshakes = p_.handshakes;

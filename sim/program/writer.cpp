@@ -59,6 +59,9 @@ ProgramWriter::ProgramWriter(const Schedule& schedule, const Plan& plan, const S
   program_.iterations = options.iterations;
   program_.copies = plan.copies;
   program_.mini_batch = plan.copies * plan.mini_batch;
+  if (!plan.loads.empty() && plan.loads.classes.size() > 1)
+    program_.load_iterations =
+        static_cast<int>(plan.loads.class_of.size()) / (plan.loads.replicas * plan.micro_batches(StageId{0}));
   program_.drain_every = schedule.drain_every;
   program_.rendezvous = options.rendezvous;
   program_.handshakes = options.handshakes;
@@ -197,8 +200,8 @@ void ProgramWriter::follow(StreamId stream) {
 /// Without the collectives that are separate instructions.
 Seconds ProgramWriter::duration_of(const Op& op, int replica) const {
   if (op.kind == OpKind::Scores || op.kind == OpKind::ScoresGradient)
-    return time_of_scores(cost(op.stage, replica), schedule_.vocabulary, op.kind).total();
-  return pass_of(op_times_[&cost(op.stage, replica) - costs_.values().data()], op.kind);
+    return time_of_scores(cost(op, replica), schedule_.vocabulary, op.kind).total();
+  return pass_of(op_times_[&cost(op, replica) - costs_.values().data()], op.kind);
 }
 
 Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int replica, const WeightRead& read) const {
@@ -218,7 +221,7 @@ Instruction ProgramWriter::instruction_of(DeviceId device, const Op& op, int rep
 }
 
 Bytes ProgramWriter::traffic_of(const Op& op, int replica) const {
-  const StageCost& c = cost(op.stage, replica);
+  const StageCost& c = cost(op, replica);
   if (op.kind != OpKind::Update) return traffic(c, op.kind);
   const int delay = reads_.needs(op.stage, replica).delay;
   return c.update_traffic + traffic_of_touches(c, update_extra(weights_, c.touch, delay, options_));
@@ -267,14 +270,20 @@ InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::si
   return id;
 }
 
-/// Messages of a channel have few shapes: one, unless the two stages cut the samples differently.
+/// Each replica has one sample of a micro-batch where these differ, so the first sample is the number of the replica.
+Load ProgramWriter::load_of(const Message& message) const {
+  const int load_class = plan_.loads.at(message.micro, static_cast<int>(message.rows.first));
+  return load_class == LoadTable::kMean ? plan_.stage(message.stage).mean_load : plan_.loads.classes[load_class];
+}
+
+/// Messages of a channel have few shapes: one, unless the two stages cut the samples differently or loads differ.
 std::int32_t ProgramWriter::shape_of(const Message& message) {
+  const double exact = plan_.edges[message.edge].bytes_of(static_cast<double>(message.rows.count), load_of(message));
+  const auto bytes = static_cast<std::uint64_t>(exact + 0.5);
   std::int32_t& newest = channels_[message.channel].shape[message.gradient];
   for (std::int32_t s = newest; s >= 0; s = next_shape_[s])
-    if (program_.transfer_shapes[s].rows == message.rows) return s;
-  const double bytes = plan_.edges[message.edge].bytes.value * static_cast<double>(message.rows.count);
-  program_.transfer_shapes.push_back({static_cast<std::uint64_t>(bytes + 0.5),
-                                      channels_[message.channel].route[message.gradient], message.edge,
+    if (program_.transfer_shapes[s].rows == message.rows && program_.transfer_shapes[s].bytes == bytes) return s;
+  program_.transfer_shapes.push_back({bytes, channels_[message.channel].route[message.gradient], message.edge,
                                       message.gradient ? TensorRole::Gradient : TensorRole::Activation, message.rows});
   next_shape_.push_back(newest);
   return newest = static_cast<std::int32_t>(next_shape_.size()) - 1;

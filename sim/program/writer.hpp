@@ -76,6 +76,7 @@ class ProgramWriter {
 
   void count(const Schedule&);
   Seconds duration_of(const Op&, int replica) const;
+  Load load_of(const Message&) const;
   void open_channels();
   void keep_resident(bool trains);
   std::int32_t route(DeviceId from, DeviceId to);
@@ -122,7 +123,7 @@ class ProgramWriter {
   void open_meetings();
   void wait_for_meeting(DeviceId, const Op&);
   void meet(DeviceId, const Op&, InstructionId last);
-  const StageCollectives* collectives_on(StageId, DeviceId) const;
+  const StageCollectives* collectives_on(const Op&, DeviceId) const;
   const Collectives& collectives_of(const Op&, DeviceId) const;
   bool hides_exchanges(const Op&, DeviceId) const;
   bool is_pair(std::span<const Op>) const;
@@ -146,6 +147,11 @@ class ProgramWriter {
   std::int32_t open_shape(const Reduction&, const std::vector<DeviceId>& group, Bytes);
   InstructionId begin_member(DeviceId, const Reduction&, Seconds cost, int number);
   const StageCost& cost(StageId s, int replica) const { return costs_.at(s, replica); }
+  /// With the load of the micro-batch of the op.
+  const StageCost& cost(const Op& op, int replica) const {
+    const bool is_update = op.kind == OpKind::Update;
+    return costs_.at(op.stage, replica, is_update ? LoadTable::kMean : plan_.loads.at(op.micro, replica));
+  }
   Bytes traffic_of(const Op&, int replica) const;
   Instruction instruction_of(DeviceId, const Op&, int replica, const WeightRead&) const;
   void predict(const Instruction& user, int replica, int horizon, std::span<const InstructionId> inputs);

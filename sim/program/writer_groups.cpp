@@ -59,21 +59,21 @@ void ProgramWriter::find_leaders() {
 
 /// Collectives that are messages move what the first replica has; where collectives have a cost, each replica has its
 /// own.
-const StageCollectives* ProgramWriter::collectives_on(StageId s, DeviceId device) const {
-  switch (cost(s, 0).written()) {
+const StageCollectives* ProgramWriter::collectives_on(const Op& op, DeviceId device) const {
+  switch (cost(op.stage, 0).written()) {
     case Written::None:
       return nullptr;
     case Written::Exchanges:
-      return cost(s, replica_on(plan_.stage(s), device)).collectives.get();
+      return cost(op, replica_on(plan_.stage(op.stage), device)).collectives.get();
     case Written::All:
       break;
   }
-  return cost(s, 0).collectives.get();
+  return cost(op, 0).collectives.get();
 }
 
 const Collectives& ProgramWriter::collectives_of(const Op& op, DeviceId device) const {
   static const Collectives none;
-  const StageCollectives* c = collectives_on(op.stage, device);
+  const StageCollectives* c = collectives_on(op, device);
   if (c == nullptr || op.kind == OpKind::Scores || op.kind == OpKind::ScoresGradient) return none;
   return op.kind == OpKind::Update ? update_collectives_[op.stage] : pass_of(c->passes, op.kind);
 }
@@ -86,7 +86,7 @@ bool ProgramWriter::is_pair(std::span<const Op> ops) const {
 }
 
 bool ProgramWriter::hides_exchanges(const Op& op, DeviceId device) const {
-  const StageCollectives* c = collectives_on(op.stage, device);
+  const StageCollectives* c = collectives_on(op, device);
   if (c == nullptr || c->pair_overlap <= 0) return false;
   const Collectives& list = collectives_of(op, device);
   return std::any_of(list.begin(), list.end(), [](const Collective& o) { return o.is_exchange(); });
@@ -101,7 +101,7 @@ double ProgramWriter::pair_slowdown(DeviceId device, std::span<const Op> ops) co
   for (const Op& op : ops) {
     compute += duration_of(op, replica_on(plan_.stage(op.stage), device));
     if (!hides_exchanges(op, device)) continue;
-    const StageCollectives& c = *collectives_on(op.stage, device);
+    const StageCollectives& c = *collectives_on(op, device);
     taken = c.taken;
     hidden += c.pair_overlap * exposed_exchanges(collectives_of(op, device));
   }
@@ -142,7 +142,7 @@ void ProgramWriter::write_collectives(std::span<const DeviceId> devices, const O
   const DeviceId first = devices.front();
   const bool pair_hides = in_pair && hides_exchanges(op, first);
   for (const Collective& c : collectives_of(op, first)) {
-    const StageCollectives& stage = *collectives_on(op.stage, first);
+    const StageCollectives& stage = *collectives_on(op, first);
     if (!stage.writes(c)) continue;
     const double overlap = pair_hides && c.is_exchange() ? stage.pair_overlap : 0;
     const double exposed = (1 - overlap) * c.exposed_share();

@@ -37,7 +37,7 @@ void ProgramWriter::keep_resident(bool trains) {
 void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica) {
   if (op.kind == OpKind::Update) return;
   const std::size_t piece = pieces_.index(op.stage, op.micro, replica);
-  const StageCost& stage_cost = cost(op.stage, replica);
+  const StageCost& stage_cost = cost(op, replica);
   const MemoryUnits& units = stage_cost.memory;
   const DeviceId device = program_.at(id).device;
   switch (op.kind) {

@@ -25,16 +25,28 @@ struct StageTimes {
   Seconds forward, whole_backward, input_gradient, update;
 };
 
+/// Any micro-batch may be the first or the last, so where they differ the one with the least load counts.
 StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
   StageTimes fastest{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
-  for (std::size_t r = 0; r < p.plan.stage(s).leaders.size(); ++r) {
-    const OpTimes t = least_times(p.costs.at(s, static_cast<int>(r)));
-    fastest.forward = std::min(fastest.forward, t.forward);
-    fastest.whole_backward = std::min(fastest.whole_backward, backward_of(t));
-    fastest.input_gradient = std::min({fastest.input_gradient, t.input_gradient, backward_of(t)});
-    fastest.update = std::min(fastest.update, t.update);
-  }
+  const int classes = static_cast<int>(p.plan.loads.classes.size());
+  for (int r = 0; r < std::ssize(p.plan.stage(s).leaders); ++r)
+    for (int load = classes > 0 ? 0 : LoadTable::kMean; load < classes; ++load) {
+      const OpTimes t = least_times(p.costs.at(s, r, load));
+      fastest.forward = std::min(fastest.forward, t.forward);
+      fastest.whole_backward = std::min(fastest.whole_backward, backward_of(t));
+      fastest.input_gradient = std::min({fastest.input_gradient, t.input_gradient, backward_of(t)});
+      fastest.update = std::min(fastest.update, t.update);
+    }
   return fastest;
+}
+
+/// The least load of a micro-batch of a replica: what a message of a sample has at least.
+Load least_message(const Plan& plan, const StageEdge& edge) {
+  const auto bytes = [&](const Load& load) { return edge.bytes_of(1, load); };
+  const std::vector<Load>& loads = plan.loads.classes;
+  if (loads.empty()) return {};
+  return *std::min_element(loads.begin(), loads.end(),
+                           [&](const Load& a, const Load& b) { return bytes(a) < bytes(b); });
 }
 
 /// What one device does in an iteration.
@@ -129,12 +141,13 @@ IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, cons
     if (p.costs.at(edge.to, 0).written() == Written::All) continue;
     if (from.leaders.size() + to.leaders.size() > kMostReplicas) continue;
     // A device sends one message at a time only if it is told to.
+    const Load min_load = least_message(p.plan, edge);
     const int in_a_row = p.experiment.run.lowering.fifo_sends ? p.plan.micro_batches(edge.to) : 1;
     BoundaryTimes shortest{Seconds{kInfinity}, Seconds{kInfinity}};
     for (int r = 0; r < static_cast<int>(from.leaders.size()); ++r)
       for_each_overlap(from, 0, r, to, [&](int, int other, int samples) {
         const DeviceId a = from.leaders[r], b = to.leaders[other];
-        const Bytes bytes{std::floor(edge.bytes.value * samples + 0.5)};
+        const Bytes bytes{std::floor(edge.bytes_of(samples, min_load) + 0.5)};
         const Seconds there = links.message_time(a, b, bytes), back = links.message_time(b, a, bytes);
         shortest.round_trip = std::min(shortest.round_trip, there + back);
         shortest.in_turn = std::min(shortest.in_turn, std::max(in_a_row * there + back, there + in_a_row * back));
@@ -146,9 +159,11 @@ IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, cons
   return times;
 }
 
-/// Adds how long the stashes of each stage are in use: a micro-batch goes to the end of the chain and back.
+/// Adds how long the stashes of each stage are in use: a micro-batch goes to the end of the chain and back. The product
+/// of means is no bound on bytes times seconds, so micro-batches that differ add nothing.
 void add_stashes(const PlannedExperiment& p, const IdVector<StageId, BoundaryTimes>& messages,
                  IdVector<DeviceId, DeviceLoad>& loads) {
+  if (!p.plan.loads.empty()) return;
   Seconds whole, split;  // From the end of the forward of a stage to the start of its backward.
   for (int last = p.plan.stage_count() - 1; last >= 0; --last) {
     const StageId s{last};

@@ -135,7 +135,7 @@ Cuts cuts_of(const PlannerInput& input) {
 CommonUnit common_unit(const PlannerInput& input, const Types& types, int samples) {
   std::vector<double> times;
   for (const DeviceTypeId type : types.types)
-    for (const LayerAmounts& layer : amounts_of(input.costs, type, whole_samples(samples)))
+    for (const LayerAmounts& layer : amounts_of(input.costs, type, input.costs.load_of(samples)))
       times.push_back(layer.seconds);
   return CommonUnit(times);
 }
@@ -148,7 +148,7 @@ WorkInUnit workload_of(const PlannerInput& input, const Types& types) {
   const Cuts cuts = cuts_of(input);
   WorkInUnit result{common_unit(input, types, size), {{}, types.type_of}};
   for (const DeviceTypeId type : types.types) {
-    std::vector<LayerAmounts> amounts = amounts_of(input.costs, type, whole_samples(size));
+    std::vector<LayerAmounts> amounts = amounts_of(input.costs, type, input.costs.load_of(size));
     for (LayerAmounts& layer : amounts) layer.seconds = result.unit(layer.seconds);
     result.mixed.by_type.push_back(sum_up(amounts, graph, cuts, crossing));
   }
@@ -222,7 +222,7 @@ Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPi
     const int in_flight = (devices_after + replicas - 1) / replicas;
     devices_after -= replicas;
     MemoryUnits units;
-    const Load load = whole_samples(size);
+    const Load load = input.costs.load_of(size);
     for (const int layer : cuts.layers_between(one.from, one.to)) {
       stage.shape.layers.push_back(LayerId{layer});
       units += kept_memory(input, layer_memory(input.model, LayerId{layer}, Recomputation::None, load));

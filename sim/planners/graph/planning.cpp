@@ -28,8 +28,9 @@ using TypeChoice = std::vector<DeviceTypeId>;
 bool has_gradients(const PlannerInput& input, const chain_partition::Types& types) {
   const auto ids = input.model.layers.ids();
   return std::any_of(ids.begin(), ids.end(), [&](LayerId layer) {
-    return input.costs.at(layer, types.types.front(), whole_samples(input.options.micro_batch_size)).backward().value >
-           0;
+    return input.costs.at(layer, types.types.front(), input.costs.load_of(input.options.micro_batch_size))
+               .backward()
+               .value > 0;
   });
 }
 
@@ -45,7 +46,7 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
     for (const Layer& other : input.model.layers)
       if (other.tie == model_layer.tie) parameters = std::max(parameters, other.parameters);
   for (std::size_t c = 0; c < replicas.size(); ++c) {
-    const Load load{static_cast<double>((size + replicas[c] - 1) / replicas[c])};
+    const Load load = input.costs.load_of((size + replicas[c] - 1) / replicas[c]);
     for (const DeviceTypeId type : types[c]) {
       const LayerCost cost = input.costs.at(layer, type, load);
       sums.seconds[c] = std::max(sums.seconds[c], (cost.forward + cost.backward()).value);

@@ -20,7 +20,7 @@ constexpr int kAllSizes = 256;
 constexpr double kMostSteps = 1e8;  // Some seconds.
 
 LayerCost cost_of(const BoundQuery& q, int layer, DeviceTypeId type, double samples) {
-  LayerCost cost = q.costs.at(LayerId{layer}, type, whole_samples(samples));
+  LayerCost cost = q.costs.at(LayerId{layer}, type, q.costs.load_of(samples));
   if (!q.trains) cost.input_gradient = cost.weight_gradient = {};
   return cost;
 }

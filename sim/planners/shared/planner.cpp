@@ -50,20 +50,25 @@ void add_data_edges(Plan& plan, const ModelGraph& model) {
 
   // A tensor that several layers of one stage read is sent there once.
   std::set<std::pair<LayerId, StageId>> sent;
-  std::map<std::pair<StageId, StageId>, Bytes> edges;
+  std::map<std::pair<StageId, StageId>, StageEdge> edges;
   for (const LayerId i : model.layers.ids()) {
     for (LayerId input : model.layers[i].inputs) {
       const StageId from = stage_of[input], to = stage_of[i];
       if (!from.valid() || !to.valid() || from == to || !sent.emplace(input, to).second) continue;
-      edges[{from, to}] += model.layers[input].output;
+      StageEdge& edge = edges.try_emplace({from, to}, StageEdge{.from = from, .to = to}).first->second;
+      edge.bytes += model.layers[input].output;
+      if (!has_rows_of_tokens(model.layers[input])) edge.of_sample += model.layers[input].output;
     }
   }
   // Each device of a group sends its part, to the device in its place. Between groups of g and h devices each of the g
   // has 1/g of the array to send, and each of the h gets 1/h of it, from or to several, over its own card: the smaller
   // group is busy for 1/min(g, h).
   const auto group = [&](StageId s) { return plan.stages[s].shape.degrees.group(); };
-  for (const auto& [ends, bytes] : edges)
-    plan.edges.push_back({ends.first, ends.second, bytes / std::min(group(ends.first), group(ends.second))});
+  for (auto& [ends, edge] : edges) {
+    const int parts = std::min(group(ends.first), group(ends.second));
+    edge.bytes = edge.bytes / parts, edge.of_sample = edge.of_sample / parts;
+    plan.edges.push_back(edge);
+  }
 }
 
 std::string room_text(const PlannerInput& input, Bytes room) {

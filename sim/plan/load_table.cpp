@@ -1,0 +1,90 @@
+// The loads of packs of sequences, by class, and what a plan must be like to have micro-batches that differ.
+
+#include "sim/plan/load_table.hpp"
+
+#include <map>
+
+#include <fmt/core.h>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
+#include "sim/plan/plan.hpp"
+
+namespace stagecraft {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& help) { throw InputError(what, help); }
+
+void check_stage(const Stage& stage, const PackedBatches& batches, bool differ, bool plays_collectives) {
+  if (stage.share != Share::Samples || stage.replicas() != batches.replicas)
+    refuse(fmt::format("stage '{}' has {}, and the packs are for {} that run each micro-batch together", stage.name,
+                       pluralize(stage.replicas(), "replica"), pluralize(batches.replicas, "replica")),
+           "packs for as many replicas as each stage has");
+  if (stage.micro_batch_size != stage.replicas())
+    refuse(fmt::format("stage '{}' has micro-batches of {} for {}, but a micro-batch of a replica is one pack",
+                       stage.name, pluralize(stage.micro_batch_size, "sample"), pluralize(stage.replicas(), "replica")),
+           "plan.micro_batch_size: 1");
+  if (!differ || stage.replicas() == 1) return;
+  constexpr const char* kBalance = "equal packs for all replicas of a micro-batch, or one replica";
+  if (stage.shape.degrees.expert > 1)
+    refuse(
+        "replicas with different packs would wait for each other in each exchange of experts, which is not simulated",
+        kBalance);
+  if (stage.shape.sums_each_pass())
+    refuse(
+        "replicas with different packs would wait for each other in each pass that gathers divided weights, which is "
+        "not simulated",
+        kBalance);
+  if (plays_collectives && stage.shape.degrees.divides())
+    refuse("groups of replicas with different packs have messages of different sizes, which are not simulated",
+           "run.collectives: cost, or equal packs for all replicas of a micro-batch");
+}
+
+/// Whether some micro-batch has different classes on its replicas.
+bool replicas_differ(const LoadTable& loads) {
+  for (std::size_t i = 0; i < loads.class_of.size(); ++i)
+    if (loads.class_of[i] != loads.class_of[i - i % static_cast<std::size_t>(loads.replicas)]) return true;
+  return false;
+}
+
+}  // namespace
+
+Load load_of(const Pack& pack, int tokens_of_sample, int pad) { return mean_load({pack}, tokens_of_sample, pad); }
+
+/// Whole numbers below 2^53 are exact as doubles.
+Load mean_load(const std::vector<Pack>& packs, int tokens_of_sample, int pad) {
+  double samples = 0, tokens = 0, squares = 0;
+  for (const Pack& pack : packs)
+    for (const int length : pack) {
+      const double computed = (length + pad - 1) / pad * pad;
+      ++samples, tokens += computed, squares += computed * computed;
+    }
+  const double whole = tokens_of_sample;
+  return {.samples = samples / static_cast<double>(packs.size()),
+          .rows = tokens / (samples * whole),
+          .pairs = squares / (samples * whole * whole)};
+}
+
+void set_loads(Plan& plan, const PackedBatches& batches, int tokens_of_sample, bool plays_collectives) {
+  LoadTable loads;
+  loads.replicas = batches.replicas;
+  std::map<Load, int> number;
+  for (const Pack& pack : batches.packs) {
+    const Load load = load_of(pack, tokens_of_sample, batches.pad);
+    const auto [at, is_new] = number.try_emplace(load, static_cast<int>(loads.classes.size()));
+    if (is_new) loads.classes.push_back(load);
+    loads.class_of.push_back(at->second);
+  }
+  if (!plan.has_whole_stages())
+    refuse("stages that do a part of a pass pass on arrays of one size, so their micro-batches cannot differ",
+           "another planner");
+  const bool differ = replicas_differ(loads);
+  const Load mean = mean_load(batches.packs, tokens_of_sample, batches.pad);
+  for (Stage& stage : plan.stages) {
+    check_stage(stage, batches, differ, plays_collectives);
+    stage.mean_load = mean;
+  }
+  plan.loads = std::move(loads);
+}
+
+}  // namespace stagecraft

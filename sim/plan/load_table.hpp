@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/cost/load.hpp"
+
+namespace stagecraft {
+
+struct Plan;
+
+/// Lengths, in tokens, of the sequences that one replica has in one micro-batch. No sequence attends to another.
+using Pack = std::vector<int>;
+
+/// The packs of iterations whose micro-batches differ: [micro-batch * replicas + replica], through the iterations. A
+/// run with more iterations begins again with the first.
+struct PackedBatches {
+  int replicas = 1;
+  int micro_batches = 1;  ///< Count in one iteration.
+  int pad = 1;            ///< A sequence is computed as a multiple of these tokens.
+  std::vector<Pack> packs;
+
+  int iterations() const { return static_cast<int>(packs.size()) / (micro_batches * replicas); }
+};
+
+/// The loads of micro-batches that differ: each class once, and the class of each micro-batch of each replica.
+struct LoadTable {
+  static constexpr int kMean = -1;  ///< In place of a class: all micro-batches are alike, or stand for their mean.
+
+  std::vector<Load> classes;
+  std::vector<int> class_of;  ///< [micro-batch * replicas + replica], as in PackedBatches.
+  int replicas = 1;
+
+  bool empty() const { return class_of.empty(); }
+  /// `micro` counts through the iterations.
+  int at(std::int64_t micro, int replica) const {
+    if (class_of.empty()) return kMean;
+    return class_of[static_cast<std::size_t>(micro * replicas + replica) % class_of.size()];
+  }
+};
+
+/// A pack as a load: its sequences are the samples, and a sample has as many tokens and pairs as they have in the mean.
+Load load_of(const Pack&, int tokens_of_sample, int pad = 1);
+
+/// The load of the same number of equal packs with the same samples, tokens and pairs in all.
+Load mean_load(const std::vector<Pack>&, int tokens_of_sample, int pad = 1);
+
+/// Gives the plan the loads of packs, one to a replica and micro-batch. InputError where the plan divides samples
+/// otherwise, or where replicas with different packs would wait for each other inside of ops. `plays_collectives`:
+/// collectives are messages, of which replicas with equal ops have one shape.
+void set_loads(Plan&, const PackedBatches&, int tokens_of_sample, bool plays_collectives = false);
+
+}  // namespace stagecraft
