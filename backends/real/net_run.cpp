@@ -9,11 +9,6 @@
 namespace stagecraft::real {
 namespace {
 
-/// What the data set gives.
-Array data_array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns) {
-  return {memory, rows, columns, Use::Activations, NumberWidth::Wide};
-}
-
 /// Times one part of one operation, if there is a stopwatch.
 class Lap {
  public:
@@ -31,6 +26,59 @@ class Lap {
 };
 
 }  // namespace
+
+std::int64_t Samples::rows(std::int64_t of_sample) const {
+  if (sequences.empty()) return count * of_sample;
+  std::int64_t tokens = 0;
+  for (const Sequence& s : sequences) tokens += s.length;
+  return tokens * of_sample / tokens_of_sample;
+}
+
+/// What the data set gives.
+Array NetRun::data_array(DeviceMemory& memory, const Node& node, const Samples& s) const {
+  return {memory, s.count, s.rows(data_numbers(node)) / s.count, Use::Activations, NumberWidth::Wide};
+}
+
+const Operation& NetRun::of_length(const Operation& op, const Samples& s, int length) const {
+  const auto [at, is_new] = of_length_.try_emplace({&op, length}, op);
+  if (is_new) at->second.rows = static_cast<int>(std::int64_t{op.rows} * length / s.tokens_of_sample);
+  return at->second;
+}
+
+template <class Visit>
+void NetRun::each_length(std::size_t n, const Call& pack, const Samples& s, Visit&& visit) const {
+  if (s.sequences.empty()) {
+    Call whole = pack;
+    return visit(
+        whole, [](const Tensor& t) { return t; }, std::size_t{0});
+  }
+  Kernels& kernels = memory_->kernels();
+  const Operation& op = *net_->nodes[n].operation;
+  const std::vector<Tensor> inputs(pack.inputs.begin(), pack.inputs.end());
+  const std::int64_t tokens = s.rows(s.tokens_of_sample);
+  std::int64_t before = 0, saved_before = 0;
+  const auto at = [&](const Tensor& t, std::int64_t number) {
+    return t.data ? static_cast<char*>(t.data) + number * static_cast<std::int64_t>(width_of(kernels, t)) : nullptr;
+  };
+  for (std::size_t q = 0; q < s.sequences.size(); ++q) {
+    const int length = s.sequences[q].length;
+    const auto slice = [&](const Tensor& t) -> Tensor {
+      return {at(t, t.rows * before / tokens * t.columns), t.rows * length / tokens, t.columns, t.is_wide};
+    };
+    std::vector<Tensor> own_inputs;
+    for (const Tensor& input : inputs) own_inputs.push_back(slice(input));
+    Call one = pack;
+    one.operation = &of_length(op, s, length);
+    one.samples = 1;
+    one.inputs = own_inputs;
+    one.output = op.is_loss() ? Tensor{} : slice(pack.output);
+    const std::int64_t saved = pack.saved ? kernels.saved_numbers(*one.operation, 1) : 0;
+    one.saved = {at(pack.saved, saved_before), 1, saved, pack.saved.is_wide};
+    if (op.kind != OperationKind::SumSquare) one.scale = length / s.tokens_of_iteration;
+    visit(one, slice, q);
+    before += length, saved_before += saved;
+  }
+}
 
 /// The kernels take the mean over the rows that are here; where devices divide rows, that is a part of the mean.
 double NetRun::scale(const Node& node, const Samples& s) const {
@@ -72,7 +120,23 @@ std::int64_t NetRun::data_numbers(const Node& node) const {
   return op.kind == OperationKind::CrossEntropy ? op.rows : static_cast<std::int64_t>(op.rows) * op.columns;
 }
 
+/// A sequence has the first rows of the sample of its number.
+void NetRun::make_sequence_data(const Node& node, const Samples& s, Array& into) const {
+  const std::int64_t numbers = data_numbers(node);
+  const int iteration = static_cast<int>(s.first / s.mini_batch);
+  std::vector<double> host, whole(numbers);
+  for (const Sequence& sequence : s.sequences) {
+    if (node.operation->kind == OperationKind::Input)
+      data_->input(node.input_number, iteration, sequence.number, whole);
+    else
+      data_->target(iteration, sequence.number, whole);
+    host.insert(host.end(), whole.begin(), whole.begin() + numbers * sequence.length / s.tokens_of_sample);
+  }
+  memory_->kernels().upload(host, into.data());
+}
+
 void NetRun::make_data(const Node& node, const Samples& s, Array& into) const {
+  if (!s.sequences.empty()) return make_sequence_data(node, s, into);
   const std::size_t numbers = data_numbers(node), rows = node.operation->rows;
   std::vector<double> host(numbers * static_cast<std::size_t>(s.count));
   std::vector<double> all_rows(node.all_rows > node.operation->rows ? numbers / rows * node.all_rows : 0);
@@ -105,7 +169,7 @@ std::size_t NetRun::prepare(const Samples& s, DeviceMemory& apart) {
   for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
     const std::int64_t numbers = data_numbers(net_->nodes[n]);
     if (numbers == 0) continue;
-    Array& array = prepared_[{n, s.first}] = data_array(apart, s.count, numbers);
+    Array& array = prepared_[{n, s.first}] = data_array(apart, net_->nodes[n], s);
     make_data(net_->nodes[n], s, array);
     bytes += bytes_of(memory_->kernels(), array.tensor());
   }
@@ -120,7 +184,7 @@ void NetRun::load(std::size_t n, const Samples& s, Array& into) const {
     kernels.copy(from.data(), into.data(), bytes_of(kernels, from.tensor()));
   };
   if (kernels.width() == kMixedWidth && !into.tensor().is_wide && !is_made(n, s)) {
-    Array wide = data_array(*memory_, s.count, data_numbers(net_->nodes[n]));
+    Array wide = data_array(*memory_, net_->nodes[n], s);
     make_data(net_->nodes[n], s, wide);
     return copy(wide);
   }
@@ -136,7 +200,7 @@ void NetRun::stage(const Samples& s, DeviceMemory& apart) {
     if (numbers == 0) continue;
     const std::pair key{n, s.first % s.mini_batch};
     const auto old = staged_.extract(key);  // Or it would be loaded from itself.
-    Array array = old.empty() ? data_array(apart, s.count, numbers) : old.mapped();
+    Array array = old.empty() ? data_array(apart, net_->nodes[n], s) : old.mapped();
     load(n, s, array);
     staged_[key] = array;
   }
@@ -144,7 +208,8 @@ void NetRun::stage(const Samples& s, DeviceMemory& apart) {
 
 Array NetRun::targets(std::size_t n, const Samples& s) const {
   const Operation& op = *net_->nodes[n].operation;
-  Array array = data_array(*memory_, s.count * op.rows, op.kind == OperationKind::CrossEntropy ? 1 : op.columns);
+  Array array(*memory_, s.rows(op.rows), op.kind == OperationKind::CrossEntropy ? 1 : op.columns, Use::Activations,
+              NumberWidth::Wide);
   load(n, s, array);
   return array;
 }
@@ -154,7 +219,11 @@ std::int64_t NetRun::saved_numbers(const Node& node, const Samples& s) const {
   if (node.exchange == Exchange::RingKeys) return std::int64_t{2} * node.operation->heads * node.rows;
   if (node.operation->kind == OperationKind::Attention && node.all_rows > 0)
     return keeps(*node.operation).numbers / node.rows * node.all_rows;
-  return memory_->kernels().saved_numbers(*node.operation, s.count);
+  if (s.sequences.empty()) return memory_->kernels().saved_numbers(*node.operation, s.count);
+  std::int64_t sum = 0;
+  for (const Sequence& q : s.sequences)
+    sum += memory_->kernels().saved_numbers(of_length(*node.operation, s, q.length), 1);
+  return sum;
 }
 
 void NetRun::make_output(const Node& node, const Samples& s, Activations& a) const {
@@ -177,14 +246,16 @@ void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const v
     make_output(net_->nodes[n + 1], s, a);
     return memory_->kernels().forward_with_gelu(product.call(), call(n + 1, s, nullptr, a));
   }
-  if (!op.is_loss()) return memory_->kernels().forward(c);
+  if (!op.is_loss())
+    return each_length(n, c, s, [&](const Call& one, auto&&, std::size_t) { memory_->kernels().forward(one); });
   const Array target = targets(n, s);
-  const Array& number = a.losses.emplace_back(*memory_, 1, 1, Use::Activations, NumberWidth::Wide);
   inputs_.push_back(target.tensor());
   c.inputs = inputs_;
-  c.output = number.tensor();
-  if (node.exchange == Exchange::DividedLoss) return divided_loss(c);
-  memory_->kernels().forward(c);
+  each_length(n, c, s, [&](Call& one, auto&&, std::size_t) {
+    one.output = a.losses.emplace_back(*memory_, 1, 1, Use::Activations, NumberWidth::Wide).tensor();
+    if (node.exchange == Exchange::DividedLoss) return divided_loss(one);
+    memory_->kernels().forward(one);
+  });
 }
 
 double NetRun::loss(const std::vector<Array>& losses) const {
@@ -222,11 +293,11 @@ void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activa
   const Node& node = net_->nodes[n];
   const Value& out = net_->values[node.output];
   a.saved[n] = saved_array(*node.operation, s.count, saved_numbers(node, s));
-  const Array output(*memory_, s.count * out.rows, out.columns, Use::Activations);
+  const Array output(*memory_, rows_of(out, s, a), out.columns, Use::Activations);
   Array gathered;
   Call c = call(n, s, weights_of(node, weights, gathered), a);
   c.output = output.tensor();
-  memory_->kernels().forward(c);
+  each_length(n, c, s, [&](const Call& one, auto&&, std::size_t) { memory_->kernels().forward(one); });
 }
 
 /// Where the gradient of a value goes; makes the array if it is the first one.
@@ -250,7 +321,12 @@ void NetRun::input_side_of(std::size_t n, const Samples& s, const Call& c, Activ
   if (!wanted) return;
   const Tensor from = node.output >= 0 ? a.gradients[node.output].tensor() : Tensor{};
   if (node.exchange == Exchange::RingKeys) return ring_attention_gradient(node, c, from, gradients.front());
-  if (!node.reads_gelu || !fuses()) return memory_->kernels().input_gradient(c, from, gradients);
+  if (!node.reads_gelu || !fuses())
+    return each_length(n, c, s, [&](const Call& one, auto&& slice, std::size_t) {
+      std::vector<Gradient> parts = gradients;
+      for (Gradient& part : parts) part.tensor = slice(part.tensor);
+      memory_->kernels().input_gradient(one, slice(from), parts);
+    });
   const KeptCall product(c);  // The other call takes its list.
   const Gradient d_input = gradient_of(net_->nodes[n - 1].inputs.front(), s, a);
   memory_->kernels().input_gradient_with_gelu(product.call(), from, gradients.front(), call(n - 1, s, nullptr, a),
@@ -283,7 +359,10 @@ void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights,
   if (again) a.saved[n] = {};
   if (sum != nullptr && node.count > 0) {
     const Lap lap(watch_, LayerPass::WeightGradient, n);
-    add_weight_gradient(node, c, a.gradients[node.output].tensor(), sum);
+    const Tensor d_output = a.gradients[node.output].tensor();
+    each_length(n, c, s, [&](const Call& one, auto&& slice, std::size_t) {
+      add_weight_gradient(node, one, slice(d_output), sum);
+    });
   }
   // The weights of the node may still wait for it.
   if (node.output >= 0 && (sum != nullptr || node.count == 0)) a.gradients[node.output] = {};

@@ -19,6 +19,12 @@ namespace stagecraft::real {
 struct Samples {
   std::int64_t first = 0, count = 1, mini_batch = 1;
   bool evaluation = false;
+  std::span<const Sequence> sequences = {};  ///< In place of whole samples; empty: samples are whole.
+  std::int64_t tokens_of_sample = 1;
+  double tokens_of_iteration = 0;  ///< A loss is a mean over the tokens of all sequences.
+
+  /// Rows of a tensor that has these in a whole sample.
+  std::int64_t rows(std::int64_t of_sample) const;
 };
 
 /// What lives from the forward of a micro-batch to its backward.
@@ -87,6 +93,13 @@ class NetRun {
   void run_node(const Node&, std::size_t n, const Samples&, const void* weights, Activations&) const;
   std::int64_t data_numbers(const Node&) const;
   void make_data(const Node&, const Samples&, Array& into) const;
+  void make_sequence_data(const Node&, const Samples&, Array& into) const;
+  /// Calls visit(call, slice) for the samples at once, or for each sequence: the kernels know samples of equal length
+  /// alone, and no sequence may attend to another. `slice` cuts other tensors of the same rows.
+  template <class Visit>
+  void each_length(std::size_t n, const Call&, const Samples&, Visit&& visit) const;
+  const Operation& of_length(const Operation&, const Samples&, int length) const;
+  Array data_array(DeviceMemory&, const Node&, const Samples&) const;
   void load(std::size_t n, const Samples&, Array& into) const;
   Array targets(std::size_t n, const Samples&) const;
   Array saved_array(const Operation&, std::int64_t samples, std::int64_t numbers) const;
@@ -101,7 +114,7 @@ class NetRun {
   }
   /// Rows of a value in all samples.
   std::int64_t rows_of(const Value& value, const Samples& s, const Activations& a) const {
-    return value.routing >= 0 ? std::ssize(a.routings.at(value.routing).rows) : s.count * value.rows;
+    return value.routing >= 0 ? std::ssize(a.routings.at(value.routing).rows) : s.rows(value.rows);
   }
   ExpertRouting route(const Node&, const Activations&) const;
   void send_rows(const Node&, const Activations&, const Tensor& in, const Tensor& out) const;
@@ -141,6 +154,7 @@ class NetRun {
   std::map<std::pair<std::size_t, std::int64_t>, Array> prepared_;  ///< By node and first sample.
   std::map<std::pair<std::size_t, std::int64_t>, Array> staged_;    ///< By node and first sample of the iteration.
   mutable std::vector<Tensor> inputs_;                              ///< Inputs of the call being made.
+  mutable std::map<std::pair<const Operation*, int>, Operation> of_length_;  ///< Operations on shorter sequences.
 };
 
 }  // namespace stagecraft::real

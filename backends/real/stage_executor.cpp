@@ -115,7 +115,13 @@ void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
 
 Samples StageExecutor::samples(int micro) const {
   const RowRange range = p_.workload->stages[place_.stage].samples(micro, place_.replica);
-  return {range.first, range.count, p_.mini_batch, false};
+  Samples s{range.first, range.count, p_.mini_batch, false};
+  const Workload& w = *p_.workload;
+  if (w.packs.empty()) return s;
+  s.sequences = w.pack(micro, place_.replica);
+  s.tokens_of_sample = w.tokens_of_sample;
+  s.tokens_of_iteration = w.tokens_of_iteration(micro);
+  return s;
 }
 
 void StageExecutor::forward(const Instruction& i, bool again) {
@@ -195,7 +201,7 @@ void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from
         Array& gradient = a.gradients[v];
         if (gradient) continue;
         const Value& value = net_.values[v];
-        gradient = Array(memory_, samples(i.micro_batch()).count * value.rows, value.columns, Use::Activations);
+        gradient = Array(memory_, samples(i.micro_batch()).rows(value.rows), value.columns, Use::Activations);
         memory_.kernels().zero(gradient.data(), bytes_of(memory_.kernels(), gradient.tensor()));
       }
     post(i, true, a.gradients);

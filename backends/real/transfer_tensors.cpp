@@ -78,7 +78,8 @@ std::vector<Array>& TransferTensors::box(const TransferLayout& l) {
   DeviceMemory& memory = *memories_[replica.device];
   for (const int v : crossing(l.to, l.edge, !l.to.gradient).values) {
     const Value& value = net.values[v];
-    arrays.emplace_back(memory, replica.samples.count * value.rows, value.columns, Use::Activations,
+    const std::int64_t rows = w_.rows_of(value.rows, replica.samples.count, l.to.micro, l.to.replica);
+    arrays.emplace_back(memory, rows, value.columns, Use::Activations,
                         l.to.gradient ? NumberWidth::Narrow : value.number_width());
   }
   return arrays;
@@ -93,7 +94,7 @@ void TransferTensors::deliver(const TransferLayout& l, const Copier& copy) {
     const std::size_t v = values[i];
     const std::size_t sample = sample_bytes(from.values[v], l);
     copy(static_cast<const char*>(posted.values[v].data()) + l.from_first * sample,
-         static_cast<char*>(arrays[i].data()) + l.to_first * sample, l.samples * sample);
+         static_cast<char*>(arrays[i].data()) + l.to_first * sample, part_bytes(from.values[v], l));
   }
 }
 
@@ -107,8 +108,16 @@ std::size_t TransferTensors::bytes(int transfer) const {
   const TransferLayout l = layout(transfer);
   const StageNet& net = this->net(l.from);
   std::size_t bytes = 0;
-  for (const int v : crossing(l.from, l.edge, l.from.gradient).values) bytes += sample_bytes(net.values[v], l);
-  return bytes * static_cast<std::size_t>(l.samples);
+  for (const int v : crossing(l.from, l.edge, l.from.gradient).values) bytes += part_bytes(net.values[v], l);
+  return bytes;
+}
+
+/// Where sequences differ in length, a transfer has all of them, and begins with the micro-batch.
+std::size_t TransferTensors::part_bytes(const Value& value, const TransferLayout& l) const {
+  const std::int64_t rows = w_.rows_of(value.rows, l.samples, l.from.micro, l.from.replica);
+  return value.rows == 0
+             ? 0
+             : sample_bytes(value, l) / static_cast<std::size_t>(value.rows) * static_cast<std::size_t>(rows);
 }
 
 /// Gradients of words are never wide: no operation reads them.
@@ -134,7 +143,7 @@ void TransferTensors::give(int transfer, const Piece& piece) {
   const StageNet& net = this->net(l.from);
   for (const int v : crossing(l.from, l.edge, l.from.gradient).values) {
     const std::size_t sample = sample_bytes(net.values[v], l);
-    piece(static_cast<char*>(posted.values[v].data()) + l.from_first * sample, l.samples * sample);
+    piece(static_cast<char*>(posted.values[v].data()) + l.from_first * sample, part_bytes(net.values[v], l));
   }
   read(posted);
 }
@@ -157,7 +166,7 @@ void TransferTensors::take(int transfer, const Piece& piece) {
   const auto& values = crossing(l.to, l.edge, !l.to.gradient).values;
   for (std::size_t i = 0; i < values.size(); ++i) {
     const std::size_t sample = sample_bytes(net.values[values[i]], l);
-    piece(static_cast<char*>(arrays[i].data()) + l.to_first * sample, l.samples * sample);
+    piece(static_cast<char*>(arrays[i].data()) + l.to_first * sample, part_bytes(net.values[values[i]], l));
   }
 }
 

@@ -64,6 +64,7 @@ class TransferTensors {
   TransferLayout layout(int transfer) const;
   TransferLayout layout(int edge, const MessageEnd& from, const MessageEnd& to, const RowRange&) const;
   std::size_t sample_bytes(const Value&, const TransferLayout&) const;
+  std::size_t part_bytes(const Value&, const TransferLayout&) const;
   void deliver(const TransferLayout&, const Copier&);
   std::vector<Array>& box(const TransferLayout&);
   Posted& posted(const TransferLayout& l) { return posted_[key(l.from)]; }

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/software.hpp"
@@ -118,6 +119,7 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
     with_error_context(*tree, "model",
                        [&](const Value& part) { e.model = std::make_shared<ModelGraph>(build_model(part)); });
   set_weights(e, e.weights);
+  e.run.packs = read_packs(*tree, *e.model);
   if (!e.cluster) {
     with_error_context(*tree, "cluster",
                        [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });

@@ -104,6 +104,25 @@ void require_as_rated(const CompiledExperiment& c, const std::string& backend, b
            "stagecraft validate --network namespaces builds links that do; or --backend ideal, fluid or simgrid");
 }
 
+/// The backend cpu computes one sequence after another, without padding. What it does not divide so is refused.
+void check_real_packs(const CompiledExperiment& c, const std::string& backend) {
+  const PackedBatches* packs = c.experiment.run.packs.get();
+  if (!packs || (c.experiment.run.emulated && backend == "cpu")) return;
+  const Value* data = c.experiment.source->find("data");
+  const auto refuse = [&](const std::string& what) {
+    throw InputError(
+        {{(data ? data : c.experiment.source->at("run").find("loads"))->where, data ? "data" : "run.loads",
+          fmt::format("the backend '{}' {}", backend, what), "--backend ideal, fluid or simgrid", "loads"}});
+  };
+  if (backend != "cpu") refuse("has arrays of one size for all micro-batches; the backend cpu has others");
+  if (has_groups(c.plan)) refuse("divides samples of one length over the devices of a group");
+  if (packs->pad > 1) refuse("does not pad sequences");
+  for (const Layer& layer : c.experiment.model->layers)
+    for (const Operation& op : layer.operations)
+      if (op.kind == OperationKind::Prepend || op.kind == OperationKind::FirstRow || op.kind == OperationKind::Dispatch)
+        refuse(fmt::format("runs '{}' of layer '{}' on samples of one length alone", to_text(op), layer.name));
+}
+
 /// Plans of single tasks, as LayerPipe makes them, do not say where weights go.
 void require_whole_stages(const Plan& plan, const std::string& backend) {
   if (!plan.has_whole_stages())
@@ -227,6 +246,7 @@ void check_real_run(const CompiledExperiment& c, const std::string& backend, boo
                        "--backend ideal, fluid or simgrid; or vocabulary: ends", "vocabulary"}});
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
+  check_real_packs(c, backend);
   for (const Reduction& r : c.plan.reductions)
     if (!r.buckets.empty() && r.scatters)
       throw InputError({{c.experiment.source->at("run").at("gradient_buckets").where, "run.gradient_buckets",

@@ -13,6 +13,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/curves.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/scenario_version.hpp"
@@ -192,6 +193,21 @@ void add_shared_links(const PlannedExperiment& p, std::vector<std::string>& line
     }
 }
 
+/// How full packs are, and what knows their mean alone.
+std::string loads_note(const PlannedExperiment& p) {
+  const PackedBatches& packs = *p.experiment.run.packs;
+  double tokens = 0;
+  for (const Pack& pack : packs.packs)
+    for (const int n : pack) tokens += n;
+  const double room = tokens_of_sample(p.model()) * p.plan.stages.front().mean_load.samples *
+                      p.plan.stages.front().mean_load.rows * static_cast<double>(packs.packs.size());
+  std::string note =
+      fmt::format("{} of {:.4g} sequences and {:.0f} tokens in the mean", pluralize(std::ssize(packs.packs), "pack"),
+                  p.plan.stages.front().mean_load.samples, tokens / static_cast<double>(packs.packs.size()));
+  if (tokens < room) note += fmt::format(", {} of what is computed with padding", percent(tokens / room));
+  return note + "; the planner, its bounds and orders that weigh costs know the mean micro-batch, the simulation each";
+}
+
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   std::vector<std::string> lines = suspicious_units(p.cluster());
   add_pairs(p.experiment, lines);
@@ -201,6 +217,7 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   for (std::string& note : older_form_notes(*p.experiment.source)) lines.push_back(std::move(note));
   for (std::string& note : software_notes(*p.experiment.source)) lines.push_back(std::move(note));
   for (std::string& note : pipeline_notes(*p.experiment.source)) lines.push_back(std::move(note));
+  if (p.plan.loads.classes.size() > 1) lines.push_back(loads_note(p));
   add_idle_devices(p, lines);
   add_shared_links(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

@@ -20,6 +20,7 @@
 #include "sim/experiment/group_changes.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/order_evaluation.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/version.hpp"
@@ -100,6 +101,11 @@ FlopRate peak_of(const Experiment& e, DeviceId d) {
   return e.rules->accelerators[e.cluster->devices[d].type].formats[e.rules->format].peak;
 }
 
+/// What a sample of the model has in the mean, without padding.
+Load useful_load(const Experiment& e) {
+  return e.run.packs ? mean_load(e.run.packs->packs, tokens_of_sample(*e.model)) : Load{};
+}
+
 /// Rates of the whole model where its amounts are known, and classes of time where costs know them.
 void describe_work(CompiledExperiment& c) {
   const Experiment& e = c.experiment;
@@ -107,16 +113,24 @@ void describe_work(CompiledExperiment& c) {
   if (e.software().prices)
     for (const StageId s : c.plan.stages.ids())
       c.program.parts.push_back(parts_of(c.costs.at(s, 0), c.schedule.vocabulary));
+  const Load load = useful_load(e);
   ModelWork work;
+  const bool trains = e.schedule.def->trains;
   for (const Layer& layer : e.model->layers) {
-    work.flops += layer.forward + (e.schedule.def->trains ? layer.input_gradient + layer.weight_gradient : Flops{});
+    const auto amount = [&](Pass pass, Flops whole) { return flops_factor(layer, pass, load) * whole; };
+    const auto gradients = [&] {
+      return amount(Pass::InputGradient, layer.input_gradient) + amount(Pass::WeightGradient, layer.weight_gradient);
+    };
+    work.flops += amount(Pass::Forward, layer.forward) + (trains ? gradients() : Flops{});
     for (const Operation& op : layer.operations) {
-      if (op.kind == OperationKind::Embedding) work.tokens = op.rows;
       // Recomputation inside fused attention does not count as model FLOPs.
-      if (op.kind == OperationKind::Attention && op.fused && e.schedule.def->trains)
-        work.flops -= flops(op, Pass::InputGradient) - 2 * flops(op, Pass::Forward);
+      if (op.kind != OperationKind::Attention || !op.fused || !trains) continue;
+      const Flops again = flops(op, Pass::InputGradient) - 2 * flops(op, Pass::Forward);
+      work.flops -= pairs_factor(op, load) * again;
     }
   }
+  work.tokens = tokens_of_sample(*e.model) * load.rows;
+  work.samples_of_pack = load.samples;
   const std::vector<DeviceId> used = devices_of(c.plan);
   work.devices = static_cast<int>(used.size());
   for (const DeviceId d : used) work.peak += peak_of(e, d);
@@ -143,11 +157,13 @@ std::string stages_on(const PlannedExperiment& p, DeviceId d) {
 
 Planned planned_by_planner(const Experiment& e) {
   const bool trains = e.schedule.has_gradients();
-  std::optional<CostTable> forwards;
-  if (!trains) forwards = e.costs->of_forwards_alone();
+  std::optional<CostTable> changed;
+  if (!trains) changed = e.costs->of_forwards_alone();
+  if (const PackedBatches* packs = e.run.packs.get())
+    changed = (changed ? *changed : *e.costs).of_packs(mean_load(packs->packs, tokens_of_sample(*e.model), packs->pad));
   return make_plan({.model = *e.model,
                     .cluster = *e.cluster,
-                    .costs = forwards ? *forwards : *e.costs,
+                    .costs = changed ? *changed : *e.costs,
                     .options = e.plan,
                     .micro_batches = e.run.micro_batches,
                     .placing = placing_of(*e.schedule.def, e.schedule.options.get()),
@@ -170,6 +186,10 @@ PlannedExperiment plan_experiment(const Experiment& e) {
     }
   });
   p.planning = Seconds{seconds_since(begin)};
+  if (e.run.packs)
+    with_error_context(*e.source, "run", [&](const Value&) {
+      set_loads(p.plan, *e.run.packs, tokens_of_sample(*e.model), e.rules->flows);
+    });
   check_group_policy(p);
   check_pipeline(p);
   p.plan.reductions = derive_reductions(p.plan, *e.model);
@@ -221,7 +241,9 @@ CompiledExperiment compile(PlannedExperiment planned) {
   if (e.run.each_device)
     with_error_context(*e.source, "plan", [&](const Value&) { c.program = unfold_for_simulation(c.program, c.plan); });
   if (!e.cluster->changes.empty()) cluster_of_program(c);  // Refuses what cannot be simulated, before a run.
-  c.program.workload = std::make_shared<const Workload>(make_workload(*e.model, c.plan, e.weights.rule, e.training));
+  Workload workload = make_workload(*e.model, c.plan, e.weights.rule, e.training);
+  if (e.run.packs) set_packs(workload, *e.run.packs, tokens_of_sample(*e.model));
+  c.program.workload = std::make_shared<const Workload>(std::move(workload));
   check_program(c.program);
   with_error_context(*e.source, "plan", [&](const Value&) {
     check_memory(c.program, *e.cluster, [&](DeviceId d) { return stages_on(c, d); });
@@ -318,7 +340,7 @@ void add_rates(const CompiledExperiment& c, Report& report) {
   if (report.rates) {
     DeviceRates& rates = *report.rates;
     if (work.flops.value > 0) rates.hardware_of_peak = rates.of_peak * ((work.flops + recomputed(c)) / work.flops);
-    const double tokens = static_cast<double>(c.program.iterations) * c.program.mini_batch * work.tokens;
+    const double tokens = c.program.iterations * c.program.samples() * work.tokens;
     if (tokens > 0 && report.energy.value > 0) rates.joules_per_token = report.energy.value / tokens;
   }
   if (c.experiment.budget.empty()) return;

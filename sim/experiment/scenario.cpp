@@ -17,6 +17,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/curves.hpp"
 #include "sim/experiment/micro_batch_sizes.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/references.hpp"
@@ -268,7 +269,7 @@ Scenario settled_scenario(Value tree) {
   const ScheduleDef& def = get_from(schedules::catalog(), "schedule", schedule.at("name").text);
   settle_weights(tree, def, problems);
   settle_pipeline(tree, problems);
-  settle_micro_batches(tree, problems);
+  if (!settle_packs(tree, problems)) settle_micro_batches(tree, problems);
   settle_software(tree, problems);
   problems.throw_if_any();
   settle_attention(tree);

@@ -11,6 +11,7 @@
 #include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/experiment/curves.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/software.hpp"
@@ -120,6 +121,7 @@ const MapSpec run_fields{
             integer("global_batch", 1, 1e9)
                 .optional()
                 .doc("Samples of one iteration, from which `micro_batches` follows."),
+            loads_field(),
             integer("iterations", 1, 1e6).fallback("3").doc("Number of iterations, which run back to back."),
             boolean("overlap").fallback("true").doc("Whether a device communicates while it computes. false: it does "
                                                     "one at a time, and neighboring messages are one batch."),
@@ -271,6 +273,9 @@ const MapSpec& scenario_fields() {
                      .doc("How the model is divided into stages, and which device runs which stage. `stagecraft "
                           "search` finds one."),
                  map("run", run_fields).doc("How the plan is run."),
+                 map("data", data_fields())
+                     .optional()
+                     .doc("The sequences, where they differ in length. Default: each has the length of the model's."),
                  variant("software", "base", software_words, &software_fields)
                      .optional()
                      .doc("The training framework. With it, layers cost what the shapes of their operations say on the "

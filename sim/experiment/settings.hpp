@@ -9,6 +9,7 @@
 #include "sim/config/value.hpp"
 #include "sim/cost/profile.hpp"
 #include "sim/cost/software.hpp"
+#include "sim/plan/load_table.hpp"
 #include "sim/program/lower.hpp"
 #include "sim/result/economics.hpp"
 #include "sim/training/training.hpp"
@@ -27,6 +28,7 @@ struct RunSpec {
   bool each_device = false;           ///< Each device of a group has its instructions in simulations.
   std::optional<BucketRule> buckets;  ///< How sums of gradients are cut; nothing: they begin after the last backward.
   std::uint64_t seed = 1;
+  std::shared_ptr<const PackedBatches> packs;  ///< Sequences of different lengths; null: all have the model's.
 };
 
 /// The parts of a scenario that need neither its model nor its cluster.

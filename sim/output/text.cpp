@@ -57,6 +57,11 @@ std::string iteration_text(const Program& program, const Report& report, const C
     note = fmt::format("mean of {}, in which the machine changes; the first takes {}",
                        is_steady ? pluralize(program.iterations - 1, "iteration") : "some iterations",
                        to_text(report.makespan));
+  } else if (!report.iterations.empty()) {
+    note = fmt::format("mean of {} with sequences of their own; half of them below {}, 95 % below {}",
+                       pluralize(std::ssize(report.iterations), "iteration"),
+                       to_text(Seconds{quantile(report.iterations, 0.5)}),
+                       to_text(Seconds{quantile(report.iterations, 0.95)}));
   } else if (std::abs(report.period / report.makespan - 1) >= kSame) {
     note = fmt::format("one more, back to back; the first takes {}", to_text(report.makespan));
   } else if (!report.drains) {
@@ -70,7 +75,7 @@ std::string rates_text(const Program& program, const Report& report) {
   const std::string samples = fmt::format("{:.4g}/s", report.throughput);
   const DeviceRates* rates = report.rates ? &*report.rates : nullptr;
   if (!rates || rates->tokens_per_second <= 0)
-    return row("throughput", samples, fmt::format("samples; {} in an iteration", program.mini_batch));
+    return row("throughput", samples, fmt::format("samples; {:.6g} in an iteration", program.samples()));
   const int devices = program.work.devices;
   std::string each = devices > 1 ? fmt::format("{}/s for each of {}, ", short_number(rates->tokens_per_second),
                                                pluralize(devices, "device"))

@@ -9,6 +9,12 @@
 namespace stagecraft {
 namespace {
 
+std::int64_t tokens_of(std::span<const Sequence> pack) {
+  std::int64_t tokens = 0;
+  for (const Sequence& s : pack) tokens += s.length;
+  return tokens;
+}
+
 /// The first stage that holds each layer; not valid: none does.
 IdVector<LayerId, StageId> first_holders(const Workload& w) {
   IdVector<LayerId, StageId> first(w.layers.size());
@@ -76,8 +82,44 @@ Workload make_workload(const ModelGraph& model, const Plan& plan, const WeightsR
   return w;
 }
 
+std::span<const Sequence> Workload::pack(int micro_batch, int replica) const {
+  if (packs.empty()) return {};
+  const std::size_t replicas = stages.front().replicas.size();
+  return packs[(micro_batch * replicas + replica) % packs.size()];
+}
+
+double Workload::tokens_of_iteration(int micro_batch) const {
+  const std::size_t replicas = stages.front().replicas.size(), each = iteration_packs;
+  const std::size_t first = micro_batch * replicas / each * each;
+  double tokens = 0;
+  for (std::size_t i = first; i < first + each; ++i) tokens += static_cast<double>(tokens_of(packs[i % packs.size()]));
+  return tokens;
+}
+
+std::int64_t Workload::rows_of(std::int64_t rows_of_sample, std::int64_t samples, int micro_batch, int replica) const {
+  if (packs.empty()) return samples * rows_of_sample;
+  return tokens_of(pack(micro_batch, replica)) * rows_of_sample / tokens_of_sample;
+}
+
+void set_packs(Workload& w, const PackedBatches& batches, int tokens_of_sample) {
+  w.tokens_of_sample = tokens_of_sample;
+  w.iteration_packs = batches.replicas * batches.micro_batches;
+  for (const Pack& pack : batches.packs)
+    for (std::vector<Sequence>& sequences = w.packs.emplace_back(); const int length : pack)
+      sequences.push_back({0, length});
+  for (std::size_t first = 0; first < w.packs.size(); first += w.iteration_packs) {
+    std::vector<Sequence*> sequences;
+    for (int i = 0; i < w.iteration_packs; ++i)
+      for (Sequence& s : w.packs[first + i]) sequences.push_back(&s);
+    std::stable_sort(sequences.begin(), sequences.end(),
+                     [](const Sequence* a, const Sequence* b) { return a->length > b->length; });
+    for (std::size_t n = 0; n < sequences.size(); ++n) sequences[n]->number = static_cast<int>(n);
+  }
+}
+
 Workload as_one_stage(const Workload& w) {
   Workload one = w;
+  one.packs.clear();
   one.edges.clear();
   one.tensors.clear();
   one.stages.resize(1);

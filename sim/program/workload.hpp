@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,12 @@ struct StageWorkload {
   bool works_on(int micro_batch, int replica) const { return (micro_batch - replica) % interleave == 0; }
 };
 
+/// A sequence of a pack. Its number, longest first in its iteration, depends on the lengths alone, so that
+/// equal sequences are the same data however they are packed.
+struct Sequence {
+  int number = 0, length = 0;
+};
+
 /// Samples that an op leaves on its own device for another stage there, so no message carries them.
 struct Handover {
   int edge = 0;
@@ -90,7 +97,22 @@ struct Workload {
   TaskShape task;  ///< Inputs and losses of the model, for the data set.
   Training training;
   WeightsRule weights;
+  /// The sequences of micro-batches that differ: [micro-batch * replicas + replica], through the iterations, and then
+  /// again from the first. Empty: samples are whole.
+  std::vector<std::vector<Sequence>> packs;
+  int tokens_of_sample = 1;
+  int iteration_packs = 1;
+
+  /// Empty where samples are whole.
+  std::span<const Sequence> pack(int micro_batch, int replica) const;
+  /// Tokens of all packs of its iteration.
+  double tokens_of_iteration(int micro_batch) const;
+  /// Rows of a tensor in a micro-batch of a replica, of `samples` where they are whole.
+  std::int64_t rows_of(std::int64_t rows_of_sample, std::int64_t samples, int micro_batch, int replica) const;
 };
+
+/// Takes over the packs; replicas of all stages have the same.
+void set_packs(Workload&, const PackedBatches&, int tokens_of_sample);
 
 Workload make_workload(const ModelGraph&, const Plan&, const WeightsRule&, const Training&);
 /// All layers of all stages as one stage on one device, such as for an evaluation.

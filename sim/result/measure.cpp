@@ -43,7 +43,7 @@ class Measurement {
   Report iterations_only() {
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     for (const Instruction& i : p_.instructions) report_.devices[i.device].used |= i.is_compute();
-    if (report_.period.value > 0) report_.throughput = p_.mini_batch / report_.period.value;
+    if (report_.period.value > 0) report_.throughput = p_.samples() / report_.period.value;
     links();
     report_.instruction_times = false;
     report_.bubble = report_.fill = report_.drain = report_.steady_bubble = report_.energy.value = unknown;
@@ -102,6 +102,9 @@ class Measurement {
     if (const std::size_t every = p_.drain_every; every > 1 && last.size() >= 2 * every) {
       to = last.size() / every * every - 1;
       from = to - every;
+    } else if (!measured() && apart && p_.load_iterations > 1) {
+      set_period_of_different(last);
+      return;
     } else if (!measured() && apart) {
       if (cluster_.changes.empty() && cluster_.jitter.max_fraction <= 0) from = to - 1;
     } else if (!measured()) {
@@ -114,6 +117,14 @@ class Measurement {
     }
     periods_ = {last[from], last[to]};
     report_.period = {periods_.length() / static_cast<double>(to - from)};
+  }
+
+  /// Iterations with loads of their own all count, from the first on.
+  void set_period_of_different(const std::vector<double>& last) {
+    for (std::size_t k = 0; k < last.size(); ++k)
+      report_.iterations.push_back(last[k] - (k == 0 ? begin_ : last[k - 1]));
+    periods_ = {begin_, last.back()};
+    report_.period = {periods_.length() / static_cast<double>(last.size())};
   }
 
   /// Real iterations are never alike, and the first warms up.
@@ -142,6 +153,7 @@ class Measurement {
       (p_.iteration_of(i) > 0 ? warm[d] : report_.devices[d].busy.value) += took;
       report_.devices[d].used |= i.is_compute();
     }
+    for (const double t : total) mean_work_ = std::max(mean_work_, t / std::max(1, p_.iterations));
     for (const double w : warm) warm_ = std::max(warm_, w / std::max(1, p_.iterations - 1));
     const double length = report_.length.value;
     for (const DeviceId d : total.ids()) {
@@ -159,13 +171,15 @@ class Measurement {
     double busiest = 0;
     for (const DeviceReport& r : report_.devices) busiest = std::max(busiest, r.busy.value);
     // No iteration can follow another sooner than the busiest device is through with it.
-    if (p_.iterations > 1 && !measured()) report_.period = std::max(report_.period, Seconds{busiest});
+    if (p_.iterations > 1 && !measured() && p_.load_iterations == 1)
+      report_.period = std::max(report_.period, Seconds{busiest});
     const double period = report_.period.value;
     if (measured() && p_.iterations > 1) busiest = warm_;
+    if (!report_.iterations.empty()) busiest = mean_work_;
     // Where the clocks of processes differ, or some iterations were slow, a device may have more work than the measured
     // period is long: it is then never idle.
     if (period > 0) report_.steady_bubble = std::max(0.0, 1 - busiest / period);
-    if (period > 0) report_.throughput = p_.mini_batch / period;
+    if (period > 0) report_.throughput = p_.samples() / period;
   }
 
   /// Where the time goes, of each device and as a mean over the used ones.
@@ -261,9 +275,10 @@ class Measurement {
   const Timeline& t_;
   const Cluster& cluster_;
   double begin_ = 0;
-  double warm_ = 0;   ///< Work of the busiest device in an iteration, without the first iteration.
-  TimeSpan first_;    ///< The first iteration.
-  TimeSpan periods_;  ///< The iterations that stand for all.
+  double mean_work_ = 0;  ///< Work of the busiest device in an iteration, in the mean of all.
+  double warm_ = 0;       ///< Work of the busiest device in an iteration, without the first iteration.
+  TimeSpan first_;        ///< The first iteration.
+  TimeSpan periods_;      ///< The iterations that stand for all.
   Report report_;
 };
 

@@ -85,6 +85,12 @@ constexpr Metric kMetrics[] = {
     {"period_s", "iteration time", "period", Unit::Time, Better::Less, kMain | kCompared | kPredicted,
      "Time of one more iteration, back to back; in a measured run the median without the first.",
      [](const RunView& r) { return r.report.period.value; }},
+    {"iteration_p50_s", "median iteration", "p50", Unit::Time, Better::Less, 0,
+     "Half of the iterations take at most this long, where their sequences differ in length.",
+     [](const RunView& r) { return r.report.iterations.empty() ? kUnknown : quantile(r.report.iterations, 0.5); }},
+    {"iteration_p95_s", "slow iteration", "p95", Unit::Time, Better::Less, 0,
+     "95 % of the iterations take at most this long, where their sequences differ in length.",
+     [](const RunView& r) { return r.report.iterations.empty() ? kUnknown : quantile(r.report.iterations, 0.95); }},
     {"length_s", "whole run", "", Unit::Time, Better::Less, kCompared, "Length of the whole run.",
      [](const RunView& r) { return r.report.length.value; }},
     {"throughput_samples_per_s", "throughput", "", Unit::SampleRate, Better::More, kMain | kCompared,
@@ -126,7 +132,7 @@ constexpr Metric kMetrics[] = {
     {"energy_per_sample_J", "energy per sample", "", Unit::Energy, Better::Less, kOnAnyDevices,
      "Energy of a sample in this run, fill and drain included, of any model.",
      [](const RunView& r) {
-       const double samples = static_cast<double>(r.program.iterations) * r.program.mini_batch;
+       const double samples = r.program.iterations * r.program.samples();
        return samples > 0 ? or_unknown(r.report.energy.value / samples) : kUnknown;
      }},
     {"goodput", "goodput", "", Unit::Share, Better::More, kCompared | kOnAnyDevices,
@@ -204,7 +210,7 @@ constexpr Metric kMetrics[] = {
      [](const RunView& r) { return r.plan ? static_cast<double>(devices_of(*r.plan).size()) : kUnknown; },
      "setup.devices"},
     {"samples", "samples in an iteration", "samples", Unit::Count, Better::Neither, 0, "Samples of an iteration.",
-     [](const RunView& r) { return static_cast<double>(r.program.mini_batch); }},
+     [](const RunView& r) { return r.program.samples(); }},
     {"iterations", "iterations", "", Unit::Count, Better::Neither, 0, "Iterations of the run.",
      [](const RunView& r) { return static_cast<double>(r.program.iterations); }},
     {"instructions", "instructions", "", Unit::Count, Better::Neither, 0, "Instructions of the program.",

@@ -67,9 +67,10 @@ struct Report {
   /// of the busiest device. With drains every few iterations: the mean over the last whole interval. In a real run: the
   /// median of T(K) - T(K-1) without the first iteration. The makespan when only one ran.
   Seconds period;
-  Seconds length;                 ///< Time of the whole run, all iterations.
-  bool instruction_times = true;  ///< Otherwise only iterations were timed, and what is within them is NaN.
-  bool drains = true;             ///< Every device is through with an iteration before it starts the next.
+  std::vector<double> iterations;  ///< Seconds of each, where loads make them differ; else empty.
+  Seconds length;                  ///< Time of the whole run, all iterations.
+  bool instruction_times = true;   ///< Otherwise only iterations were timed, and what is within them is NaN.
+  bool drains = true;              ///< Every device is through with an iteration before it starts the next.
   /// Where the time of a period goes, mean over the used devices. It sums to the period.
   TimeClasses time;
   double bubble = 0;         ///< Its share that is waiting for other stages: TimeClasses::bubble.

@@ -305,6 +305,10 @@ ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& as
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
+  if (configured.run.packs)
+    throw InputError(
+        "a search changes the samples and the number of micro-batches, which the packs of sequences decide",
+        "stagecraft sweep over data.room, data.pack and data.order; or take data and run.loads out");
   const bool is_alone = world().size == 1;  // Else a process that others wait for must not leave before they meet.
   const auto begin = std::chrono::steady_clock::now();
   const StopScope scope([&] { return is_alone && !reason_to_stop(asked, begin).empty(); });

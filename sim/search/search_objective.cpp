@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/experiment/packed_data.hpp"
 
 namespace stagecraft {
 namespace {
@@ -16,14 +17,6 @@ namespace {
 constexpr double kSecondsOfHour = 3600;
 
 }  // namespace
-
-double tokens_of_sample(const ModelGraph& model) {
-  double tokens = 0;
-  for (const Layer& layer : model.layers)
-    for (const Operation& op : layer.operations)
-      if (op.kind == OperationKind::Embedding) tokens = op.rows;
-  return tokens;
-}
 
 SearchObjective::SearchObjective(Objective objective, const PlannedExperiment& configured, int iterations)
     : cluster_(configured.cluster()), budget_(configured.experiment.budget), iterations_(iterations) {

@@ -9,9 +9,6 @@
 
 namespace stagecraft {
 
-/// Tokens of a sample, as reports count them; zero for models without.
-double tokens_of_sample(const ModelGraph&);
-
 /// The least amount of an iteration that takes a time: `fixed` and `per_second` times the seconds.
 struct AmountBound {
   double fixed = 0, per_second = 1;

@@ -22,6 +22,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/output/choice_page.hpp"
@@ -196,7 +197,7 @@ void write_search_page(const Arguments& a, const std::vector<std::string>& sets,
 /// An answer with one row, for its columns.
 Table example_of(const ChoiceOptions& options, const Experiment& experiment) {
   ChoiceTable table;
-  table.unit = {.objective = options.objective, .tokens = tokens_of_sample(*experiment.model)};
+  table.unit = {.objective = options.objective, .tokens = static_cast<double>(tokens_of_sample(*experiment.model))};
   if (options.contended) table.replay.backend = kReplayBackend;
   Choice& row = table.front.emplace_back();
   row.group = "TP 8";

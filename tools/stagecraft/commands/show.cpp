@@ -1,5 +1,5 @@
-// `stagecraft show`: prints what a scenario becomes before it runs: layers, plan, costs of stages by class of time,
-// schedule, or program.
+// `stagecraft show`: prints what a scenario becomes before it runs: layers, plan, loads of micro-batches, costs of
+// stages by class of time, schedule, or program.
 
 #include <algorithm>
 #include <utility>
@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/diagnosis/memory_remedies.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/schedule/layout.hpp"
 #include "sim/schedule_file/csv.hpp"
@@ -74,15 +75,46 @@ std::string passes_text(const Program& program) {
   return text;
 }
 
+/// Seconds of the ops of all stages for a class of loads.
+Seconds time_of_load(const CompiledExperiment& p, int replica, int load) {
+  Seconds sum;
+  for (const StageId s : p.plan.stages.ids()) {
+    const StageCost& c = p.costs.at(s, replica, load);
+    sum += c.forward + c.backward;
+  }
+  return sum;
+}
+
+std::string loads_text(const CompiledExperiment& p) {
+  const PackedBatches* packs = p.experiment.run.packs.get();
+  if (!packs) return "all micro-batches are alike\n";
+  const int tokens = tokens_of_sample(p.model());
+  constexpr const char* kRow = "{:<9} {:<11} {:<7} {:>9} {:>8} {:>14} {:>12} {:>9}\n";
+  std::string text =
+      fmt::format(kRow, "iteration", "micro-batch", "replica", "sequences", "tokens", "pairs", "time", "of mean");
+  for (std::size_t i = 0; i < packs->packs.size(); ++i) {
+    const auto replica = static_cast<int>(i % packs->replicas);
+    const auto micro = static_cast<int>(i / packs->replicas);
+    const Load load = p.plan.loads.classes[p.plan.loads.class_of[i]];
+    const Seconds time = time_of_load(p, replica, p.plan.loads.class_of[i]);
+    text += fmt::format(kRow, micro / packs->micro_batches, micro % packs->micro_batches, replica, load.samples,
+                        fmt::format("{:.0f}", load.samples * load.rows * tokens),
+                        fmt::format("{:.0f}", load.samples * load.pairs * tokens * tokens), to_text(time),
+                        fmt::format("{:.3f}", time / time_of_load(p, replica, LoadTable::kMean)));
+  }
+  return text;
+}
+
 int execute_show(const Arguments& a) {
   const std::string what = a.text("what");
   const Scenario scenario = load_scenario(a.text("FILE"), a.list("set"));
-  const std::vector<std::string> words = {"model", "plan", "costs", "schedule", "csv", "program"};
+  const std::vector<std::string> words = {"model", "plan", "loads", "costs", "schedule", "csv", "program"};
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw InputError("--what: '" + what + "' is not known here", suggest(what, words));
   if (what == "model") return print(model_text(build_model(scenario.tree.at("model")))), 0;
   const CompiledExperiment p = compile_or_advise(read_experiment(scenario));
   if (what == "plan") print(to_text(p.plan));
+  if (what == "loads") print(loads_text(p));
   if (what == "costs") print(costs_text(p) + (p.program.parts.empty() ? "" : passes_text(p.program)));
   if (what == "schedule") print(to_grid(p.schedule));
   if (what == "csv") print(to_csv(first_iteration(p.schedule, on_ranks(p.plan))));
@@ -94,11 +126,11 @@ int execute_show(const Arguments& a) {
 
 extern const Command show{
     .name = "show",
-    .summary = "Print the model, plan, costs, schedule or program of a scenario as text",
+    .summary = "Print the model, plan, loads, costs, schedule or program of a scenario as text",
     .group = "Files",
     .example = "stagecraft show scenarios/examples/quickstart.yaml --what program",
     .arguments = {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
-                  {"-w,--what", Argument::Kind::Text, "model, plan, costs, schedule, csv or program", "plan"},
+                  {"-w,--what", Argument::Kind::Text, "model, plan, loads, costs, schedule, csv or program", "plan"},
                   {"-s,--set", Argument::Kind::List, "path=value; may be repeated"}},
     .run = execute_show,
 };

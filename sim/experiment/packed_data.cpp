@@ -1,0 +1,440 @@
+// The fields `data` and `run.loads`: sequences of different lengths, and how they become micro-batches.
+
+#include "sim/experiment/packed_data.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
+#include "sim/experiment/micro_batch_sizes.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/plan/packing.hpp"
+
+namespace stagecraft {
+namespace {
+
+using config::Problems;
+using config::Value;
+
+constexpr int kMaxLength = 1 << 26;
+constexpr const char* kCode = "loads";
+
+config::Field length_field(const char* name) { return config::integer(name, 1, kMaxLength); }
+config::Field seed_field() {
+  return config::integer("seed", 0, 1e15).fallback("1").doc("Seed of the lengths; each iteration adds its number.");
+}
+
+const config::MapSpec equal_fields{.title = "Equal lengths.",
+                                   .fields = {length_field("length").doc("Tokens of each sequence.")}};
+const config::MapSpec uniform_fields{.title = "Uniform lengths.",
+                                     .fields = {length_field("low").doc("Fewest tokens of a sequence."),
+                                                length_field("high").doc("Most tokens of a sequence."), seed_field()}};
+const config::MapSpec lognormal_fields{
+    .title = "Lognormal lengths.",
+    .fields = {length_field("low").doc("Shorter sequences get this length."),
+               length_field("high").doc("Longer sequences get this length."),
+               config::real("mean", 1, kMaxLength).doc("Mean length before the limits."),
+               config::real("sigma", 0, 10).doc("Standard deviation of the logarithm."), seed_field()}};
+const config::MapSpec bucket_fields{
+    .title = "Sequences whose lengths are uniform in a range.",
+    .fields = {length_field("low").doc("Fewest tokens."), length_field("high").doc("Most tokens."),
+               config::real("weight", 0, 1e15).doc("Count or share of such sequences.")}};
+const config::MapSpec buckets_fields{
+    .title = "Lengths by a histogram.",
+    .fields = {config::list("buckets", config::map("bucket", bucket_fields)).positional().doc("The ranges."),
+               seed_field()}};
+const config::MapSpec listed_fields{
+    .title = "Given lengths.",
+    .fields = {config::list("lengths", length_field("length"))
+                   .doc("Tokens of each sequence; after the last one they begin again.")}};
+const config::MapSpec file_fields{.title = "Lengths in a file.",
+                                  .fields = {config::text("file").doc("A file with one length on each line.")}};
+const config::MapSpec named_fields{.title = "A published distribution.", .fields = {seed_field()}};
+
+/// Published distributions of lengths.
+struct NamedLengths {
+  const char *name, *summary;
+  LengthRule rule;
+};
+const std::vector<NamedLengths>& named_lengths() {
+  using Kind = LengthRule::Kind;
+  static const std::vector<NamedLengths> list{
+      {"megatron-mock",
+       "Megatron-LM's mock data of varying length: lognormal, 1024 to 8192, mean 4096, sigma 1.1",
+       {.kind = Kind::Lognormal, .low = 1024, .high = 8192, .mean = 4096, .sigma = 1.1}},
+      {"sentences",
+       "sentence-transformers' test data: lognormal, 1 to 8192, mean 581, sigma 1.1",
+       {.kind = Kind::Lognormal, .low = 1, .high = 8192, .mean = 581, .sigma = 1.1}},
+      {"articles",
+       "11,167 articles of gemma3-pt by a histogram, up to 32768 tokens, mean 3162",
+       {.kind = Kind::Buckets,
+        .buckets = {{36, 1024, 2523},
+                    {1025, 2048, 1812},
+                    {2049, 4096, 3387},
+                    {4097, 8192, 2932},
+                    {8193, 16384, 503},
+                    {16385, 22043, 10}}}},
+      {"long-align",
+       "LongAlign-10k: 8192 to 65536 tokens, here uniform",
+       {.kind = Kind::Uniform, .low = 8192, .high = 65536}},
+  };
+  return list;
+}
+
+std::vector<config::Variant> length_words() {
+  std::vector<config::Variant> words{{"equal", "All the same", &equal_fields},
+                                     {"uniform", "Each length in a range is as likely", &uniform_fields},
+                                     {"lognormal", "A lognormal distribution, cut to a range", &lognormal_fields},
+                                     {"buckets", "A histogram", &buckets_fields},
+                                     {"list", "Given lengths, in this order", &listed_fields},
+                                     {"file", "Lengths in a file, one on each line", &file_fields}};
+  for (const NamedLengths& named : named_lengths()) words.push_back({named.name, named.summary, &named_fields});
+  return words;
+}
+
+template <class Word>
+struct WordOf {
+  const char* word;
+  Word value;
+};
+constexpr WordOf<Packing> kPackings[] = {
+    {"none", Packing::None},          {"in-order", Packing::InOrder},
+    {"first-fit", Packing::FirstFit}, {"first-fit-decreasing", Packing::FirstFitDecreasing},
+    {"balanced", Packing::Balanced},  {"workload", Packing::Workload}};
+constexpr WordOf<PackOrder> kOrders[] = {{"given", PackOrder::Given},
+                                         {"ascending", PackOrder::Ascending},
+                                         {"descending", PackOrder::Descending},
+                                         {"hill", PackOrder::Hill}};
+constexpr WordOf<PackShare> kShares[] = {
+    {"round-robin", PackShare::RoundRobin}, {"flops", PackShare::Work}, {"tokens", PackShare::Tokens}};
+
+template <class Word, std::size_t N>
+std::vector<std::string> words_of(const WordOf<Word> (&table)[N]) {
+  std::vector<std::string> words;
+  for (const auto& [word, value] : table) words.emplace_back(word);
+  return words;
+}
+template <class Word, std::size_t N>
+Word value_of(const WordOf<Word> (&table)[N], const Value& written) {
+  for (const auto& [word, value] : table)
+    if (written.text == word) return value;
+  throw InternalError("a word that no check let pass");
+}
+
+LengthRule length_rule(const Value& v) {
+  LengthRule rule;
+  const std::string& kind = v.at("kind").text;
+  for (const NamedLengths& named : named_lengths())
+    if (kind == named.name) rule = named.rule;
+  if (const Value* seed = v.find("seed")) rule.seed = static_cast<std::uint64_t>(config::as_real(*seed));
+  if (kind == "equal") rule.high = config::as_int(v.at("length"));
+  if (kind == "uniform" || kind == "lognormal")
+    rule.low = config::as_int(v.at("low")), rule.high = config::as_int(v.at("high"));
+  if (kind == "uniform") rule.kind = LengthRule::Kind::Uniform;
+  if (kind == "lognormal") {
+    rule.kind = LengthRule::Kind::Lognormal;
+    rule.mean = config::as_real(v.at("mean")), rule.sigma = config::as_real(v.at("sigma"));
+  }
+  if (kind == "buckets") {
+    rule.kind = LengthRule::Kind::Buckets;
+    for (const Value& b : v.at("buckets").items)
+      rule.buckets.push_back(
+          {config::as_int(b.at("low")), config::as_int(b.at("high")), config::as_real(b.at("weight"))});
+  }
+  if (kind == "list") {
+    rule.kind = LengthRule::Kind::Listed;
+    for (const Value& n : v.at("lengths").items) rule.listed.push_back(config::as_int(n));
+  }
+  return rule;
+}
+
+/// A whole number of tokens, or a problem at its place.
+int length_of(const Value& v, const char* path) {
+  std::string_view rest = v.text;
+  const std::optional<int> n = v.is_scalar() ? read_number(rest) : std::nullopt;
+  if (n && rest.empty() && *n >= 1 && *n <= kMaxLength) return *n;
+  throw InputError(
+      {{v.where, path, v.is_scalar() ? fmt::format("'{}' is no number of tokens", v.text) : "a length is one number",
+        "a whole number from 1 on", kCode}});
+}
+
+/// [micro-batch], of one replica.
+std::vector<Pack> listed_packs(const Value& list) {
+  std::vector<Pack> packs;
+  for (const Value& item : list.items) {
+    if (!item.is_list() || item.items.empty())
+      throw InputError({{item.where, "run.loads", "a micro-batch has the lengths of its sequences, one at least",
+                         "loads: [[3072, 1024], [4096]] has two micro-batches", kCode}});
+    Pack& pack = packs.emplace_back();
+    for (const Value& length : item.items) pack.push_back(length_of(length, "run.loads"));
+  }
+  return packs;
+}
+
+PackedBatches listed_batches(const Value& loads) {
+  if (!loads.is_list() || loads.items.empty())
+    throw InputError({{loads.where, "run.loads", "a list is needed: the lengths of each micro-batch",
+                       "loads: [[3072, 1024], [4096]], or a file with replica, micro_batch, length", kCode}});
+  const Value& first = loads.items.front();
+  const bool by_replica = first.is_list() && !first.items.empty() && first.items.front().is_list();
+  std::vector<std::vector<Pack>> of_replica;
+  if (by_replica)
+    for (const Value& replica : loads.items) of_replica.push_back(listed_packs(replica));
+  else
+    of_replica.push_back(listed_packs(loads));
+  PackedBatches batches;
+  batches.replicas = static_cast<int>(of_replica.size());
+  batches.micro_batches = static_cast<int>(of_replica.front().size());
+  for (std::size_t r = 0; r < of_replica.size(); ++r)
+    if (of_replica[r].size() != of_replica.front().size())
+      throw InputError(
+          {{loads.items[r].where, "run.loads",
+            fmt::format("replica {} has {}, and replica 0 has {}; replicas run the same order of ops", r,
+                        pluralize(std::ssize(of_replica[r]), "micro-batch", "es"), of_replica.front().size()),
+            "as many micro-batches for each replica", kCode}});
+  for (int j = 0; j < batches.micro_batches; ++j)
+    for (std::vector<Pack>& packs : of_replica) batches.packs.push_back(std::move(packs[j]));
+  return batches;
+}
+
+/// Replicas that share each micro-batch, which all stages have to have alike.
+int replicas_of(const Value& tree) {
+  const std::vector<int> counts = sharing_replicas(tree.at("plan"));
+  return *std::max_element(counts.begin(), counts.end());
+}
+
+/// Each context rank has two pieces of a sequence, of which each tensor rank has a part with sequence parallelism.
+int default_pad(const Value& tree) {
+  const Value* group = tree.at("plan").find("group");
+  if (!group) return 1;
+  const auto count = [&](const char* key) { return group->has(key) ? config::as_int(group->at(key)) : 1; };
+  const Value* sequence = group->find("sequence");
+  const int tensor = sequence && config::as_bool(*sequence) ? count("tensor") : 1;
+  return count("context") > 1 ? 2 * count("context") * tensor : tensor;
+}
+
+/// Floating-point operations of a forward of one sequence.
+WorkOfLength work_rule(const ModelGraph& model, int tokens) {
+  double of_token = 0;
+  std::vector<std::pair<Operation, double>> attention;
+  for (const Layer& layer : model.layers)
+    for (const Operation& op : layer.operations) {
+      const double amount = flops(op, Pass::Forward).value;
+      if (op.kind == OperationKind::Attention && op.per_token)
+        attention.emplace_back(op, amount);
+      else if (op.per_token)
+        of_token += amount / tokens;
+    }
+  return [=](int length) {
+    const Load load = load_of({length}, tokens);
+    double work = of_token * length;
+    for (const auto& [op, amount] : attention) work += amount * pairs_factor(op, load);
+    return work;
+  };
+}
+
+void check_lengths(const PackedBatches& batches, int tokens, const Value& place, const char* path) {
+  for (const Pack& pack : batches.packs)
+    for (const int n : pack)
+      if (n > tokens)
+        throw InputError(
+            {{place.where, path,
+              fmt::format("a sequence of {} tokens is longer than the {} of the model's context", n, tokens),
+              fmt::format("model.sequence: {}, if the model can have it, or shorter sequences", n), kCode}});
+}
+
+PackedBatches drawn_batches(const Value& tree, const ModelGraph& model, int tokens) {
+  const Value &data = tree.at("data"), &run = tree.at("run");
+  PackingRule rule{.packing = value_of(kPackings, data.at("pack")),
+                   .share = value_of(kShares, data.at("replicas")),
+                   .order = value_of(kOrders, data.at("order")),
+                   .room = data.has("room") ? config::as_int(data.at("room")) : tokens,
+                   .pad = data.has("pad") ? config::as_int(data.at("pad")) : default_pad(tree),
+                   .replicas = replicas_of(tree)};
+  const LengthRule lengths = length_rule(data.at("lengths"));
+  std::vector<std::vector<int>> drawn;
+  for (int i = 0; i < config::as_int(run.at("iterations")); ++i)
+    drawn.push_back(draw_lengths(lengths, config::as_int(run.at("global_batch")), i));
+  for (const std::vector<int>& one : drawn)
+    for (const int n : one)
+      if ((n + rule.pad - 1) / rule.pad * rule.pad > rule.room && n <= tokens)
+        throw InputError({{data.at("lengths").where, "data.lengths",
+                           fmt::format("a sequence of {} tokens has no room in a pack of {}", n, rule.room),
+                           fmt::format("data.room: {}", n), kCode}});
+  for (const std::vector<int>& one : drawn) check_lengths({.packs = {one}}, tokens, data.at("lengths"), "data.lengths");
+  return pack_iterations(drawn, rule, work_rule(model, tokens));
+}
+
+/// The lines of a file that a scenario names, with their places.
+std::vector<Value> lines_of_file(const Value& name) {
+  const std::filesystem::path base =
+      name.where.file.starts_with('<') ? "" : std::filesystem::path(name.where.file).parent_path();
+  const std::string file = (base / name.text).lexically_normal().string();
+  std::vector<Value> lines;
+  int number = 0;
+  for (const std::string& line : split(read_file(file), '\n')) {
+    ++number;
+    const std::string text(trim(line.substr(0, line.find('#'))));
+    if (!text.empty()) lines.push_back(Value::scalar(text, {file, number, 1}, "computed"));
+  }
+  return lines;
+}
+
+Value list_at(const Where& where) {
+  Value list;
+  list.kind = Value::Kind::List;
+  list.where = where;
+  return list;
+}
+
+/// The numbers of a file take the place of its name, so that the resolved scenario stands alone.
+void inline_lengths(Value& lengths) {
+  if (lengths.at("kind").text != "file") return;
+  Value& name = *lengths.find("file");
+  Value list = list_at(name.where);
+  for (const Value& line : lines_of_file(name)) {
+    length_of(line, "data.lengths.file");
+    list.items.push_back(line);
+  }
+  if (list.items.empty())
+    throw InputError({{name.where, "data.lengths.file", fmt::format("'{}' has no length", name.text),
+                       "one length on each line", kCode}});
+  lengths.find("kind")->text = "list";
+  for (config::Member& m : lengths.members)
+    if (m.key == "file") m.key = "lengths", m.value = list;
+}
+
+/// Rows `replica,micro_batch,length` become nested lists.
+void inline_loads(Value& loads) {
+  if (!loads.is_scalar()) return;
+  std::map<int, std::map<int, std::vector<Value>>> rows;
+  for (const Value& line : lines_of_file(loads)) {
+    const std::vector<std::string> cells = split(line.text, ',');
+    if (cells.front() == "replica") continue;
+    const auto number = [&](std::size_t c) {
+      const std::string cell(c < cells.size() ? trim(cells[c]) : "");
+      std::string_view rest = cell;
+      const std::optional<int> n = read_number(rest);
+      if (!n || !rest.empty() || *n < 0)
+        throw InputError({{line.where, "run.loads", fmt::format("'{}' is no row of three numbers", line.text),
+                           "replica,micro_batch,length, such as 0,3,4096", kCode}});
+      return *n;
+    };
+    Value length = Value::scalar(fmt::format("{}", number(2)), line.where, "computed");
+    length_of(length, "run.loads");
+    rows[number(0)][number(1)].push_back(std::move(length));
+  }
+  Value all_replicas = list_at(loads.where);
+  for (auto& [replica, micro_batches] : rows) {
+    Value& of_replica = all_replicas.items.emplace_back(list_at(loads.where));
+    for (auto& [micro, lengths] : micro_batches) of_replica.items.emplace_back(list_at(loads.where)).items = lengths;
+  }
+  loads = std::move(all_replicas);
+}
+
+void insert_micro_batches(Value& run, int count, const Where& where) {
+  const auto at = std::find_if(run.members.begin(), run.members.end(), [](const config::Member& m) {
+    return m.key != "schedule";  // It is the field before `micro_batches`.
+  });
+  run.members.insert(at, {"micro_batches", where, Value::scalar(fmt::format("{}", count), where, "computed")});
+}
+
+}  // namespace
+
+const config::MapSpec& data_fields() {
+  static const config::MapSpec spec{
+      .title = "The sequences that a language model is trained on, where they differ in length.",
+      .fields = {
+          config::variant("lengths", "kind", length_words)
+              .doc("Tokens of the sequences. Each iteration has as many as run.global_batch says, and draws its own."),
+          config::choice("pack", words_of(kPackings))
+              .fallback("none")
+              .doc(
+                  "How sequences become packs; a micro-batch of a replica is one pack. none: each sequence is one. "
+                  "in-order: next fit, as in Megatron-LM. first-fit. first-fit-decreasing: longest sequences first. "
+                  "balanced: the costliest first, to the pack with the least FLOPs that has room. workload: as "
+                  "balanced, but sequences longer than half the room wait for an iteration in which each pack gets one "
+                  "(WLB-LLM)."),
+          length_field("room").optional().doc("Most tokens of a pack. Default: the sequence of the model."),
+          config::integer("pad", 1, 1 << 20)
+              .optional()
+              .doc(
+                  "Each sequence is padded to a multiple of these tokens. Default: 2 x context x tensor (with sequence "
+                  "parallelism) of plan.group."),
+          config::choice("replicas", words_of(kShares))
+              .fallback("round-robin")
+              .doc("Which packs a replica gets: in turn, or the largest first to the replica with the least FLOPs or "
+                   "tokens. All have the same count of packs."),
+          config::choice("order", words_of(kOrders))
+              .fallback("given")
+              .doc("Order of the packs of a replica by their FLOPs. hill: small, large, small.")}};
+  return spec;
+}
+
+config::Field loads_field() {
+  return config::any("loads").optional().doc(
+      "Micro-batches that differ: for each the tokens of its sequences, such as [[3072, 1024], [4096]]; a list of "
+      "those "
+      "for several replicas; or a CSV file with replica, micro_batch, length. No sequence attends to another.");
+}
+
+int tokens_of_sample(const ModelGraph& model) {
+  int tokens = 0;
+  for (const Layer& layer : model.layers)
+    for (const Operation& op : layer.operations)
+      if (op.kind == OperationKind::Embedding) tokens = static_cast<int>(op.rows);
+  return tokens;
+}
+
+std::shared_ptr<const PackedBatches> read_packs(const Value& tree, const ModelGraph& model) {
+  const Value *data = tree.find("data"), *loads = tree.at("run").find("loads");
+  if (!data && !loads) return nullptr;
+  const int tokens = tokens_of_sample(model);
+  if (tokens == 0)
+    throw InputError({{(data ? data : loads)->where, data ? "data" : "run.loads",
+                       fmt::format("the samples of '{}' are no sequences of tokens", model.name),
+                       "a language model, such as gpt2-small", kCode}});
+  PackedBatches batches = data ? drawn_batches(tree, model, tokens) : listed_batches(*loads);
+  if (loads) batches.pad = default_pad(tree);
+  if (loads) check_lengths(batches, tokens, *loads, "run.loads");
+  return std::make_shared<const PackedBatches>(std::move(batches));
+}
+
+bool settle_packs(Value& tree, Problems& problems) {
+  Value& run = *tree.find("run");
+  Value *data = tree.find("data"), *loads = run.find("loads");
+  if (!data && !loads) return false;
+  const Where where = (data ? data : loads)->where;
+  const auto refuse = [&](const Value& place, const char* path, std::string what, const char* help) {
+    problems.add(place.where, path, std::move(what), help, kCode);
+    return true;
+  };
+  if (data && loads) return refuse(*loads, "run.loads", "`data` says the loads, too", "give one of them");
+  if (data && !run.has("global_batch"))
+    return refuse(*data, "data", "the number of sequences of an iteration is needed", "write run.global_batch: 512");
+  if (loads && run.has("global_batch"))
+    return refuse(run.at("global_batch"), "run.global_batch", "the loads say what an iteration has", "leave it out");
+  try {
+    if (data) inline_lengths(*data->find("lengths"));
+    if (loads) inline_loads(*loads);
+    const int count = read_packs(tree, build_model(tree.at("model")))->micro_batches;
+    const Value* written = run.find("micro_batches");
+    if (!written)
+      insert_micro_batches(run, count, where);
+    else if (config::as_int(*written) != count)
+      return refuse(*written, "run.micro_batches",
+                    fmt::format("the packs make {} for each replica", pluralize(count, "micro-batch", "es")),
+                    "leave it out");
+  } catch (const InputError& e) {
+    for (const Diagnostic& d : e.problems())
+      problems.add(d.where.file.empty() ? where : d.where, d.path.empty() ? (data ? "data" : "run.loads") : d.path,
+                   d.message, d.help, d.code);
+  }
+  return true;
+}
+
+}  // namespace stagecraft

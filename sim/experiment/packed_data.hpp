@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+
+#include "sim/config/fields.hpp"
+#include "sim/config/value.hpp"
+#include "sim/model/model_graph.hpp"
+#include "sim/plan/load_table.hpp"
+
+namespace stagecraft {
+
+/// The fields of `data`, and `run.loads`.
+const config::MapSpec& data_fields();
+config::Field loads_field();
+
+/// Takes files with lengths into a checked scenario and computes `run.micro_batches` where `data` or `run.loads` is
+/// there, which decides it. False where neither is.
+bool settle_packs(config::Value& tree, config::Problems&);
+
+/// The packs of a settled scenario; null where all samples have the length of the model. InputError with the place of a
+/// sequence that is too long for the model or for a pack.
+std::shared_ptr<const PackedBatches> read_packs(const config::Value& tree, const ModelGraph&);
+
+/// Tokens of a sample, as reports count them; 0 for models without.
+int tokens_of_sample(const ModelGraph&);
+
+}  // namespace stagecraft
