@@ -23,7 +23,7 @@ constexpr std::size_t kMostSearched = 5000;
 constexpr DiagnosisRule kRules[] = {
     diagnosis::unequal_stages,   diagnosis::slow_device,   diagnosis::placement,     diagnosis::shared_link,
     diagnosis::slow_link,        diagnosis::gradient_sums, diagnosis::recomputation, diagnosis::group_collectives,
-    diagnosis::expert_imbalance, diagnosis::launches,      diagnosis::bubble};
+    diagnosis::expert_imbalance, diagnosis::launches,      diagnosis::unequal_loads, diagnosis::bubble};
 
 Finding computation(const DiagnosisInput& in, const std::vector<Finding>& losses) {
   constexpr double kSame = 1 + 1e-9;

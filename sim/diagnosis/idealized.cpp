@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "backends/backend.hpp"
 #include "sim/experiment/group_changes.hpp"
@@ -73,13 +75,26 @@ bool are_comparable(const Plan& plan) {
          });
 }
 
-/// Each kind of op takes as long in every stage as it does on the mean of the stages.
-void equalize(Program& program) {
-  std::map<InstructionKind, std::pair<double, std::int64_t>> sums;
+/// Ops with the same key take as long as they do in the mean.
+template <class KeyOf>
+void equalize(Program& program, KeyOf&& key_of) {
+  std::map<decltype(key_of(program.instructions.front())), std::pair<double, std::int64_t>> sums;
   for (const Instruction& i : program.instructions)
-    if (i.is_compute()) sums[i.kind].first += i.duration.value, ++sums[i.kind].second;
+    if (i.is_compute()) {
+      auto& [sum, count] = sums[key_of(i)];
+      sum += i.duration.value, ++count;
+    }
   for (Instruction& i : program.instructions)
-    if (i.is_compute()) i.duration = {sums[i.kind].first / static_cast<double>(sums[i.kind].second)};
+    if (i.is_compute()) {
+      const auto& [sum, count] = sums[key_of(i)];
+      i.duration = {sum / static_cast<double>(count)};
+    }
+}
+
+/// Each kind of op takes as long in every stage as it does on the mean of the stages. Micro-batches with loads of their
+/// own stay different.
+void equalize_stages(Program& program, const Plan& plan) {
+  equalize(program, [&](const Instruction& i) { return std::pair(i.kind, plan.loads.empty() ? 0 : i.number); });
 }
 
 /// Collectives that are instructions, and the share of ops that contain some.
@@ -174,7 +189,15 @@ IdVector<InstructionId, Seconds> IdealizedRuns::durations(bool fast_types, bool 
   return durations;
 }
 
+void IdealizedRuns::equalize_loads(Program& program, bool replicas) const {
+  equalize(program, [&](const Instruction& i) {
+    return std::tuple(i.kind, i.stage, replicas ? DeviceId{} : i.device, program.iteration_of(i));
+  });
+}
+
 const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
+  if (compiled_.plan.loads.empty())
+    costs = without_flag(without_flag(costs, Cost::UnequalLoads), Cost::UnequalReplicas);
   if (!shares_links_) costs = costs | Cost::Contention;
   if (!has_slow_links_) costs = without_flag(costs, Cost::SlowLinks);
   const auto cached = results_.find(costs);
@@ -190,7 +213,9 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (has(costs, Cost::GradientSums)) remove_collectives(program, true);
   if (has(costs, Cost::GroupCollectives)) remove_collectives(program, false);
   if (has(costs, Cost::Launches)) remove_launches(program);
-  if (has(costs, Cost::UnequalStages) && comparable_) equalize(program);
+  if (has(costs, Cost::UnequalLoads | Cost::UnequalReplicas))
+    equalize_loads(program, has(costs, Cost::UnequalReplicas));
+  if (has(costs, Cost::UnequalStages) && comparable_) equalize_stages(program, compiled_.plan);
   if (has(costs, Cost::Messages)) {
     for (TransferShape& shape : program.transfer_shapes) shape.bytes = 0;
     // Collectives that are messages keep the latencies of the links.

@@ -10,15 +10,17 @@ namespace stagecraft {
 
 /// Costs that an idealized run does not pay. Flags that are joined with |.
 enum class Cost : std::uint16_t {
-  Contention = 1,        ///< Messages that share links.
-  Messages = 2,          ///< Bytes and latencies of messages between stages.
-  GradientSums = 4,      ///< All-reduces of gradients, and gathers of updated weights.
-  GroupCollectives = 8,  ///< Collectives of tensor, context and expert groups.
-  Slowdowns = 16,        ///< Changes of devices during the run.
-  SlowTypes = 32,        ///< Every device computes as fast as the fastest type of the plan.
-  UnequalStages = 64,    ///< The ops of all stages take equally long.
-  SlowLinks = 128,       ///< Collectives inside of ops have the links of prices by shape: see PricingChanges.
-  Launches = 256         ///< What devices wait for the host, which launches kernels.
+  Contention = 1,         ///< Messages that share links.
+  Messages = 2,           ///< Bytes and latencies of messages between stages.
+  GradientSums = 4,       ///< All-reduces of gradients, and gathers of updated weights.
+  GroupCollectives = 8,   ///< Collectives of tensor, context and expert groups.
+  Slowdowns = 16,         ///< Changes of devices during the run.
+  SlowTypes = 32,         ///< Every device computes as fast as the fastest type of the plan.
+  UnequalStages = 64,     ///< The ops of all stages take equally long.
+  SlowLinks = 128,        ///< Collectives inside of ops have the links of prices by shape: see PricingChanges.
+  UnequalLoads = 256,     ///< The micro-batches of a replica take equally long in each iteration.
+  UnequalReplicas = 512,  ///< The micro-batches of all replicas of a stage take equally long in each iteration.
+  Launches = 1024         ///< What devices wait for the host, which launches kernels.
 };
 constexpr Cost operator|(Cost a, Cost b) {
   return static_cast<Cost>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -57,6 +59,7 @@ class IdealizedRuns {
     Seconds period, busiest;
   };
   const Result& result(Cost costs);
+  void equalize_loads(Program&, bool replicas) const;
   void measure_computation();
   IdVector<InstructionId, Seconds> durations(bool fast_types, bool equal_links) const;
 

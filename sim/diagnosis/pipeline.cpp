@@ -15,8 +15,8 @@ namespace {
 /// Every cost but the fill and drain of the pipeline. Collectives of groups are work of the devices where they are a
 /// part of ops; where they are instructions, devices wait for them, which is no bubble.
 Cost other_costs(const Program& program) {
-  const Cost costs =
-      Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages | Cost::SlowLinks;
+  const Cost costs = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages |
+                     Cost::SlowLinks | Cost::UnequalLoads | Cost::UnequalReplicas;
   const bool waits = std::any_of(program.collectives.begin(), program.collectives.end(),
                                  [](const CollectiveCall& c) { return !sums_gradients(c.purpose); });
   return waits ? costs | Cost::GroupCollectives : costs;
@@ -36,7 +36,7 @@ std::optional<Finding> bubble(const DiagnosisInput& in) {
       fmt::format("{} with {} and {} fills and drains the pipeline, which costs {} of the period.", e.schedule.name(),
                   pluralize(stages, "stage"), pluralize(e.run.micro_batches, "micro-batch", "es"), percent(f.share));
   const bool is_plain = e.schedule.name() == "1f1b" || e.schedule.name() == "gpipe";
-  f.suggestions.push_back(more_micro_batches(in, 4));
+  if (in.plan().loads.empty()) f.suggestions.push_back(more_micro_batches(in, 4));
   if (!is_plain) return f;
   if (auto smaller = smaller_micro_batches(in)) {
     smaller->change = fmt::format("twice as many micro-batches of half the size, in the same batch of {} samples",

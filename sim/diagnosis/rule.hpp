@@ -42,6 +42,7 @@ std::optional<Finding> group_collectives(const DiagnosisInput&);
 std::optional<Finding> launches(const DiagnosisInput&);
 std::optional<Finding> recomputation(const DiagnosisInput&);
 std::optional<Finding> expert_imbalance(const DiagnosisInput&);
+std::optional<Finding> unequal_loads(const DiagnosisInput&);
 std::optional<Finding> bubble(const DiagnosisInput&);
 
 }  // namespace diagnosis

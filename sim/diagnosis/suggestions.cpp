@@ -190,6 +190,7 @@ std::optional<Suggestion> smaller_micro_batches(const DiagnosisInput& in) {
 std::optional<Suggestion> larger_micro_batches(const DiagnosisInput& in) {
   const int size = in.experiment().plan.written_micro_batch_size(), count = in.experiment().run.micro_batches;
   if (!in.experiment().plan.has_micro_batch_size() || size < 1 || count % 2 != 0) return {};
+  if (!in.plan().loads.empty()) return {};  // A micro-batch is one pack.
   Suggestion s{{fmt::format("plan.micro_batch_size={}", 2 * size)}, "half as many micro-batches of twice the size"};
   for (std::string& set : batch_sets(in, in.program().mini_batch, count / 2)) s.sets.push_back(std::move(set));
   return s;

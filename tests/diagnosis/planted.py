@@ -23,6 +23,7 @@ PLANTED = {
     "few-micro-batches": ("bubble", "1f1b"),
     "straggler": ("slow-device", "h100-0.gpu2"),
     "exposed-all-reduce": ("gradient-sums", "stage 0"),
+    "short-and-long": ("unequal-loads", "1f1b"),
     "expert-imbalance": ("expert-imbalance", "experts"),
     "zero-3-slow-fabric": ("gradient-sums", "stage 0"),
     "slow-member": ("slow-device", "gpu3"),

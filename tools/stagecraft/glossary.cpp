@@ -56,6 +56,11 @@ constexpr Term kTerms[] = {
     {"gradient-sums|group-collectives",
      "Collectives that no computation hides: all-reduces of gradients, or collectives of tensor, context and expert "
      "groups."},
+    {"pack",
+     "The sequences that a replica has in one micro-batch, where they differ in length; none attends to another."},
+    {"unequal-loads",
+     "Micro-batches with sequences of different lengths: a stage waits for the costliest one of its neighbors, and "
+     "replicas wait for the one with most work."},
     {"expert-imbalance", "Rows of the busiest device of an expert group over the mean; the others wait for it."},
     {"HFU|hfu",
      "Hardware FLOPs utilization: operations of the model and of its recomputation per second, as a share of the "

@@ -1,0 +1,61 @@
+// Rule: micro-batches with sequences of different lengths, in the pipeline and between replicas.
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
+#include "sim/diagnosis/rule.hpp"
+
+namespace stagecraft::diagnosis {
+namespace {
+
+/// Time of a forward and a backward of the costliest micro-batch over the mean, on the first replica of the first stage
+/// that has work.
+double largest_over_mean(const DiagnosisInput& in) {
+  const StageCosts& costs = in.compiled.costs;
+  const auto time = [&](StageId s, int load) {
+    const StageCost& c = costs.at(s, 0, load);
+    return (c.forward + c.backward).value;
+  };
+  double largest = 1;
+  for (const StageId s : in.plan().stages.ids()) {
+    const double mean = time(s, LoadTable::kMean);
+    for (int load = 0; mean > 0 && load < std::ssize(in.plan().loads.classes); ++load)
+      largest = std::max(largest, time(s, load) / mean);
+  }
+  return largest;
+}
+
+/// Other choices of `data`, which `run.loads` has not.
+void suggest_other_packs(const DiagnosisInput& in, Finding& f) {
+  const config::Value* data = in.experiment().source->find("data");
+  if (!data) return;
+  const bool has_hill = data->at("order").text == "hill", shares = in.plan().stages.front().replicas() > 1;
+  if (!has_hill)
+    f.suggestions.push_back({{"data.order=hill"}, "small micro-batches first and last, large ones between"});
+  if (shares && data->at("replicas").text != "flops")
+    f.suggestions.push_back({{"data.replicas=flops", "data.order=hill"}, "packs dealt to replicas by their FLOPs"});
+  if (data->at("pack").text != "balanced")
+    f.suggestions.push_back({{"data.pack=balanced", "data.order=hill"}, "packs with equal FLOPs"});
+}
+
+}  // namespace
+
+std::optional<Finding> unequal_loads(const DiagnosisInput& in) {
+  if (in.plan().loads.classes.size() < 2) return {};
+  const Seconds equal = in.idealized.without(Cost::UnequalLoads | Cost::UnequalReplicas);
+  const Seconds in_pipeline = in.period - in.idealized.without(Cost::UnequalLoads);
+  Finding f = finding(in, "unequal-loads", in.experiment().schedule.name(), in.period - equal);
+  f.sentence = fmt::format("Micro-batches differ, the largest takes {:.2f} x the mean, which costs {} of the period",
+                           largest_over_mean(in), percent(f.share));
+  if (in.plan().stages.front().replicas() > 1)
+    f.sentence += fmt::format(": {} in the pipeline, and {} because replicas have unlike work",
+                              percent(in_pipeline / in.period), percent((in.period - equal - in_pipeline) / in.period));
+  f.sentence += ".";
+  suggest_other_packs(in, f);
+  return f;
+}
+
+}  // namespace stagecraft::diagnosis
