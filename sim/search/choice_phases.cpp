@@ -18,18 +18,26 @@ namespace {
 // because each takes long and may make the next superfluous.
 constexpr std::size_t kBatch = 32, kTrialsOfBatch = 8, kBatchOfOrders = 8;
 constexpr int kWithoutMargin = 4;       // Times the patience.
+constexpr int kFewestInVain = 40;       // Simulations.
+constexpr int kOrderPatience = 5;       // Times the patience.
 constexpr int kPlansOfSimulation = 10;  // A plan takes about a tenth of the time of a simulation.
 
 }  // namespace
 
+bool ChoiceSearch::is_out_of_patience() const {
+  if (!best_ && !best_tight_) return false;
+  const double factor = best_ ? 1 : kWithoutMargin;  // What leaves the margin free may still be found.
+  const int simulations = table_.simulated - improved_at_;
+  return simulations >= factor * asked_.patience ||
+         (simulations >= kFewestInVain && ops_ - improved_at_ops_ >= factor * asked_.patience_ops);
+}
+
 void ChoiceSearch::find_shortest() {
   while (!(plans_.empty() && trials_.empty()) && !stopping()) {
-    // Where nothing leaves the margin free yet, it may still be found.
-    const std::int64_t patience = std::int64_t{asked_.patience} * (best_ ? 1 : kWithoutMargin);
     const double effort = std::min(plans_.least_effort(), trials_.least_effort());
-    if ((best_ || best_tight_) && table_.simulated - improved_at_ >= patience) {
-      table_.patience = asked_.patience;
-      improved_at_ = table_.simulated;
+    if (is_out_of_patience()) {
+      table_.patience = table_.simulated - improved_at_;
+      improved_at_ = table_.simulated, improved_at_ops_ = ops_;
       for (TaskQueue* queue : {&plans_, &trials_})
         while (queue->least_effort() <= effort) aside_.push_back(queue->take());
       continue;
@@ -56,6 +64,7 @@ void ChoiceSearch::find_orders() {
   }
   std::sort(plans.begin(), plans.end());
   int searched = 0;
+  double ops = 0;
   std::vector<int> batch;
   const auto flush = [&] {
     run_batch(batch);
@@ -63,11 +72,13 @@ void ChoiceSearch::find_orders() {
   };
   for (const auto& [smallest, amount, i] : plans) {
     if (stopping() || searched >= asked_.max_orders) break;
+    if (searched > 0 && ops > kOrderPatience * asked_.patience_ops) break;
     if (!may_be_better(amount, orders_[i].memory)) continue;
     batch.push_back(static_cast<int>(tasks_.size()));
     tasks_.push_back(orders_[i]);
     ordered_plans_.insert(orders_[i].combination.candidate.get());
     ++searched;
+    ops += work_of(tasks_.back());
     if (batch.size() == kBatchOfOrders) flush();
   }
   flush();
@@ -122,7 +133,8 @@ void ChoiceSearch::find_front() {
     aside_.clear();
   };
   sort_in();
-  while (!stopping() && table_.simulated < simulations && steps > 0) {
+  const double begin = ops_;
+  while (!stopping() && table_.simulated < simulations && steps > 0 && ops_ - begin < asked_.patience_ops) {
     std::vector<int> batch;
     for (bool more = true; more && batch.size() < kBatch;) {
       more = false;

@@ -21,15 +21,14 @@ constexpr std::size_t kReplays = 4;        // Simulations with contention betwee
 constexpr double kMuchLess = 0.999;        // What counts as progress.
 constexpr double kOrderEffort = 100;       // A search for an order takes as long as about 100 simulations.
 
-/// A guess of the relative time that a task takes: the ops of a simulation; for a plan, the devices.
+}  // namespace
+
 double work_of(const SearchTask& task) {
   if (task.variant) return task.variant->searches ? kInfinity : task.devices;
   const Choice& plan = task.combination.candidate->properties;
   const double ops = static_cast<double>(plan.stages) * plan.replicas * plan.micro_batches;
   return task.combination.policy.effort < 2 ? ops : kOrderEffort * ops;
 }
-
-}  // namespace
 
 void ChoiceSearch::add(SearchTask task) {
   const auto number = static_cast<int>(tasks_.size());
@@ -297,6 +296,7 @@ void ChoiceSearch::take_in_trial(const SearchTask& task, const Trial& trial) {
     return;
   }
   ++table_.simulated;
+  ops_ += work_of(task);
   ran_.emplace(name);
   if (trial.result == TrialResult::Unfit) {
     ++table_.unfit;
@@ -321,7 +321,7 @@ void ChoiceSearch::keep(const Combination& combination, Choice c) {
 void ChoiceSearch::take_best(const Choice& c) {
   std::optional<Choice>& best = c.is_tight ? best_tight_ : best_;
   if (best && c.amount >= best->amount * kLess) return;
-  if (!best || c.amount < best->amount * kMuchLess) improved_at_ = table_.simulated;
+  if (!best || c.amount < best->amount * kMuchLess) improved_at_ = table_.simulated, improved_at_ops_ = ops_;
   best = c;
 }
 

@@ -31,6 +31,9 @@ struct TaskResult {
 /// Why a search that began then has to end: by a signal or by its time. Empty where neither ends it.
 std::string reason_to_stop(const ChoiceOptions&, std::chrono::steady_clock::time_point begin);
 
+/// A guess of the relative time that a task takes: the ops of a simulation; for a plan, the devices.
+double work_of(const SearchTask&);
+
 /// The state of search_choices(). Its batches are in choice_search.cpp, and its phases in choice_phases.cpp.
 class ChoiceSearch {
  public:
@@ -64,6 +67,7 @@ class ChoiceSearch {
   /// A batch has plans and simulations: plans alone would never end before the first simulation, because their bounds
   /// are lower, and without a first result nothing can be set aside.
   void find_shortest();
+  bool is_out_of_patience() const;
   void set_all_aside();
   /// Searches for an order on the plans that could be shorter than the best, those first on which others are shortest.
   void find_orders();
@@ -149,7 +153,9 @@ class ChoiceSearch {
   Bytes largest_capacity_{kInfinity};
   double least_bound_ = kInfinity;  ///< No plan has a smaller amount.
   ChoiceReasons reasons_;
-  int improved_at_ = 0;  ///< Simulations that were done when the best became much better last.
+  int improved_at_ = 0;         ///< Simulations that were done when the best became much better last.
+  double ops_ = 0;              ///< Ops of all simulations, about.
+  double improved_at_ops_ = 0;  ///< `ops_` when the best became much better last.
   std::int64_t done_ = 0;
   double shown_ = 0;
   const char* phase_ = "";

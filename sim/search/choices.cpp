@@ -63,9 +63,10 @@ Bytes largest_capacity(const Cluster& cluster) {
 
 /// Identifies the question, so that a file of saved trials is not used for another.
 std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
-  std::string text = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", version(), e.scenario_hash, asked.backend,
-                                 asked.margin, asked.contended, asked.max_simulations, asked.front_simulations,
-                                 asked.patience, asked.max_orders, asked.seed, static_cast<int>(asked.objective));
+  std::string text =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", version(), e.scenario_hash, asked.backend, asked.margin,
+                  asked.contended, asked.max_simulations, asked.front_simulations, asked.patience, asked.patience_ops,
+                  asked.max_orders, asked.seed, static_cast<int>(asked.objective));
   for (const std::string& name : asked.schedules)
     text += " schedule " + name + (is_order_file(name) ? own_order(name).csv : std::string());
   for (const std::string& name : asked.weights) text += " weights " + name;

@@ -158,7 +158,7 @@ ChoiceOptions search_options(const Parameters& p) {
   if (p.has("seconds"))
     options.time = Seconds{p.number("seconds", 0)};
   else
-    options.max_orders = p.whole("orders", 16), options.patience = p.whole("patience", 400);
+    options.max_orders = p.whole("orders", 16), options.patience = p.whole("patience", 400), options.patience_ops = 8e6;
   return options;
 }
 
