@@ -92,6 +92,7 @@ RankedPlan on_ranks(const Plan& plan) {
 
 Schedule first_iteration(const Schedule& schedule, const RankedPlan& ranked) {
   Schedule one;
+  one.vocabulary = schedule.vocabulary;
   for (const DeviceId device : ranked.devices) {
     std::vector<Op> ops = schedule.row(device);
     std::erase_if(ops, [&](const Op& op) {

@@ -262,6 +262,9 @@ std::string to_csv(const ActionTable& table) {
   for (const auto& row : table.ranks) {
     bool inside = false, first = true;
     for (const Action& a : row) {
+      if (a.kind == ActionKind::Scores || a.kind == ActionKind::ScoresGradient)
+        throw InputError("PyTorch's CSV has no words for S and T, the passes of a vocabulary that all ranks divide",
+                         "--format json of `stagecraft schedule`, or another schedule");
       const bool opens = a.is_compute() && a.fused;
       if (!first) text += inside ? ';' : ',';
       if (opens && !inside) text += '(';
@@ -275,11 +278,6 @@ std::string to_csv(const ActionTable& table) {
   return text;
 }
 
-std::string to_csv(const Schedule& schedule) {
-  if (schedule.vocabulary != VocabularyPasses::None)
-    throw InputError("PyTorch's CSV has no words for S and T, the passes of a vocabulary that all ranks divide",
-                     "--format json of `stagecraft schedule`, or another schedule");
-  return to_csv(actions_of(schedule));
-}
+std::string to_csv(const Schedule& schedule) { return to_csv(actions_of(schedule)); }
 
 }  // namespace stagecraft
