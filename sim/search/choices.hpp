@@ -30,8 +30,8 @@ struct ChoiceOptions {
   /// The search for the first row ends after this number of simulations without a better one: among usual plans, and
   /// again among plans that seldom win.
   int patience = std::numeric_limits<int>::max();
-  /// The same after simulations of this number of ops, because those of large plans take long. Choices that need less
-  /// memory may take as many, and searches for orders five times as many.
+  /// It also ends after simulations of this number of ops, because simulations of large plans take long. Choices that
+  /// need less memory may take as many, and searches for orders five times as many.
   double patience_ops = std::numeric_limits<double>::infinity();
   int max_orders = std::numeric_limits<int>::max();  ///< Plans for which an order is searched for.
   int threads = 1;                                   ///< 0: one for each core. The answer is the same with any number.
