@@ -46,6 +46,14 @@ std::string input_at(const std::string& path) {
   return {};
 }
 
+void allow_saving(const std::string& path) {
+  const std::scoped_lock lock(inputs_mutex);
+  std::erase_if(inputs, [&](const std::string& input) {
+    std::error_code error;
+    return std::filesystem::equivalent(input, path, error);
+  });
+}
+
 InputError problems_in(const std::string& file, const InputError& error) {
   std::vector<Diagnostic> problems = error.problems();
   for (Diagnostic& problem : problems)

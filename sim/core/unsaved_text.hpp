@@ -16,4 +16,7 @@ class UnsavedText {
 /// The text of an UnsavedText with this path; null without one.
 const std::string* unsaved_text(const std::string& path);
 
+/// Outputs may replace this file from now on, although it is an input of this process: it is what is edited.
+void allow_saving(const std::string& path);
+
 }  // namespace stagecraft

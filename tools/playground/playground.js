@@ -8,6 +8,9 @@ given.worker ??= 'worker.js';
 /** What is shown: the text, options next to it where the text has no place for them, a second schedule, the simulator. */
 let shown = { yaml: '', sets: {}, second: '', backend: 'fluid' };
 let lists = null, file = 'scenario.yaml', files = {}, textPlaces = [], fields = new Map(), sizes = { layers: 8, devices: 8 }, story = null;
+/** Whether textPlaces are of the text that is shown; a control waits for that, but not for long. */
+let isRead = false;
+const READ_MS = 400;
 /** Places in the text of the story, from which each of its steps begins. */
 let storyPlaces = [];
 const engine = openEngine(given), picture = new NewestFirst(engine), undoHistory = new UndoHistory();
@@ -28,13 +31,18 @@ function change(next, isTyped = false) {
   undoHistory.add(shown, isTyped);
   present();
 }
+function forgetPlaces() {
+  textPlaces = [];
+  isRead = false;
+}
 /** Another text; its places are unknown until the engine has read it. */
 function rewrite(yaml, isTyped = false) {
-  textPlaces = [];
+  forgetPlaces();
   change({ yaml }, isTyped);
 }
 function setValue(path, value) { setValues([[path, value]]); }
 function setValues(options) {
+  if (!isRead && performance.now() - presented < READ_MS) return setTimeout(() => setValues(options), 50);
   let next = shown;
   for (const [path, value] of options) next = withOption(next, path, value);
   change(next);
@@ -74,7 +82,7 @@ function fillOptions() {
 }
 function travel(state) {
   if (!state) return;
-  if (state.yaml !== shown.yaml) textPlaces = [];
+  if (state.yaml !== shown.yaml) forgetPlaces();
   shown = state;
   present();
 }
@@ -89,7 +97,10 @@ function simulate() {
   const since = presented, { yaml } = shown;
   $('state').textContent = 'simulating \u2026';
   picture.ask(request({ timeline: true }), (answer, ms) => {
-    if (answer.places && shown.yaml === yaml) textPlaces = answer.places;  // Else the text has changed meanwhile.
+    if (shown.yaml === yaml) {  // Else the text has changed meanwhile.
+      textPlaces = answer.places ?? textPlaces;
+      isRead = true;
+    }
     if (answer.places && story?.yaml === yaml) storyPlaces = answer.places;
     const failed = answer.error ? answer : answer.runs.find(run => run.error);
     $('state').textContent = failed ? (failed.error === 'ended' ? 'stopped' : 'cannot run') : `simulated in ${ms.toFixed(0)} ms`;
@@ -183,7 +194,7 @@ async function remember() {
   if (!given.token) history.replaceState(null, '', await linkOf(shown));
 }
 function openScenario(yaml, more = {}) {
-  textPlaces = [];
+  forgetPlaces();
   state.view = { from: 0, to: firstEnd };
   change({ yaml, sets: {}, second: '', ...more });
 }
@@ -205,6 +216,7 @@ function fillStory() {
 }
 function takeStep({ options }) {
   textPlaces = storyPlaces;
+  isRead = true;
   let next = { yaml: story.yaml, sets: {}, second: story.second ?? '', backend: 'fluid' };
   for (const [path, value] of options) next = withOption(next, path, value);
   change(next);

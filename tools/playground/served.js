@@ -9,7 +9,7 @@ function startServed() {
   $('examples').hidden = $('share').hidden = true;
   $('save').hidden = false;
   $('save').addEventListener('click', () => save(savedHash));
-  addEventListener('beforeunload', e => $('yaml').value !== savedText && e.preventDefault());
+  addEventListener('beforeunload', e => hasChanges() && e.preventDefault());
   addEventListener('keydown', e => {
     if ((e.ctrlKey || e.metaKey) && e.key === 's') {
       e.preventDefault();
@@ -19,6 +19,7 @@ function startServed() {
   readAgain();
   setInterval(watch, WATCH_MS);
 }
+function hasChanges() { return $('yaml').value !== savedText || Object.keys(shown.sets).length > 0; }
 /** Opens what the file has now. */
 async function readAgain() {
   const { text, hash } = await engine.send('file', '{}');
@@ -37,8 +38,8 @@ async function save(hash) {
 async function watch() {
   const { hash } = await engine.send('file', '{"only_hash": true}').catch(() => ({}));
   if (hash === undefined || hash === savedHash) return;
-  if ($('yaml').value === savedText) readAgain();
-  else tellChanged();
+  if (hasChanges()) tellChanged();
+  else readAgain();
 }
 function tellChanged() {
   tell('The file was changed by another program.', [['Read it again', readAgain], ['Save over it', () => save('')]]);

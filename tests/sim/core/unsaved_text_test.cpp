@@ -40,6 +40,10 @@ TEST_CASE("its file is no input until it is read itself, so that it can be saved
     CHECK(read_file(file.path) == "edited");
   }
   CHECK(input_at(file.path).empty());
+  note_input(file.path);
+  CHECK_FALSE(input_at(file.path).empty());
+  allow_saving(file.path);
+  CHECK(input_at(file.path).empty());
 }
 
 }  // namespace stagecraft::unsaved_text_test

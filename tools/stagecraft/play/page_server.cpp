@@ -21,6 +21,7 @@
 #include "sim/core/json.hpp"
 #include "sim/core/output.hpp"
 #include "sim/core/sha256.hpp"
+#include "sim/core/unsaved_text.hpp"
 #include "sim/output/html_page.hpp"
 #include "tools/playground/answers.hpp"
 #include "tools/stagecraft/play/http.hpp"
@@ -51,6 +52,7 @@ Json save(const Served& served, const Json& request) {
   if (!served.may_save) return failure("this is an example of Stagecraft itself; copy it to a file of your own");
   const std::string &text = request.at("text").text(), &hash = request.at("hash").text();
   if (!hash.empty() && sha256(read_output(served.file)) != hash) return JsonObject{{"changed", true}};
+  allow_saving(served.file);
   write_output(served.file, text, Overwrite::Anything);
   return JsonObject{{"hash", sha256(text)}};
 }
