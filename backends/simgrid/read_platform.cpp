@@ -18,9 +18,9 @@
 #include "backends/simgrid/platform_xml.hpp"
 #include "backends/simgrid/sandbox.hpp"
 #include "backends/simgrid/simulate.hpp"
-#include "sim/core/open_file.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/open_file.hpp"
 
 // A child of this process loads the file, because SimGrid has one engine for a process and aborts on some errors. It
 // tells what it found line by line in a temporary file.

@@ -7,7 +7,7 @@
 #include "tools/playground/answers.hpp"
 
 namespace stagecraft {
-// What the engine needs of backends/real, which has threads and sockets: here is one process, and no network that follows its runs.
+// backends/real has it otherwise, with threads and sockets. Here is one process, and no network follows its runs.
 bool network_follows_run() { return false; }
 }  // namespace stagecraft
 

@@ -161,7 +161,7 @@ async function findPlans() {
   const start = runs.length > 0 && startOfSearch(valueOf, samplesOf(runs[0])), say = text => ($('found-note').textContent = text);
   $('found').hidden = false;
   $('found-rows').replaceChildren();
-  if (!start) return say('Only a plan with a number of stages and equal micro-batches can be varied here; stagecraft search is the thorough one.');
+  if (!start) return say('The plan needs a number of stages and equal micro-batches to be varied here; stagecraft search is the thorough one.');
   const hasGlobalBatch = valueOf('run.global_batch', true) !== undefined, second = openEngine(given), end = performance.now() + SEARCH_MS, asked = shown;
   const isOver = () => performance.now() > end || shown !== asked;
   const evaluate = async plan => {
