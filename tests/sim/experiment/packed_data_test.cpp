@@ -131,7 +131,8 @@ TEST_CASE("packs of two whole samples take what micro-batches of two samples tak
 }
 
 TEST_CASE("attention pays for pairs: two halves take less than a whole sequence, and keep as much") {
-  const CompiledExperiment c = compile(scenario(kLarge, {"run={schedule: 1f1b}", "run.loads=[[1024], [512, 512]]"}));
+  const CompiledExperiment c =
+      compile(scenario(kLarge, {"model.sequence=8192", "run={schedule: 1f1b}", "run.loads=[[8192], [4096, 4096]]"}));
   for (const StageId s : c.plan.stages.ids()) {
     const StageCost &whole = c.costs.at(s, 0, 0), &halves = c.costs.at(s, 0, 1);
     CHECK(halves.passes.forward.attention < 0.75 * whole.passes.forward.attention);
