@@ -19,7 +19,8 @@ namespace stagecraft {
 namespace {
 
 constexpr double kSame = 1 + 1e-9;
-constexpr double kKnee = 1.02;  // Time that a row may take longer than the first for the sake of its memory.
+constexpr double kKneeMemory = 0.95;  // Share of the first row's memory that is worth some time.
+constexpr double kKnee = 1.02;        // Time that a row may take longer than the first for the sake of its memory.
 
 /// The schedule, with the weights policy where weights are stale.
 std::string order_text(const Choice& c) {
@@ -212,7 +213,9 @@ std::string refused_text(const ChoiceTable& t) {
 const Choice* knee_of(const ChoiceTable& t) {
   const Choice* knee = nullptr;
   for (const Choice& c : t.front) {
-    if (c.is_tight != t.front.front().is_tight || c.amount > kKnee * t.front.front().amount) continue;
+    const Choice& first = t.front.front();
+    const bool saves = c.id == first.id || c.memory < kKneeMemory * first.memory;
+    if (!saves || c.is_tight != first.is_tight || c.amount > kKnee * first.amount) continue;
     if (!knee || c.memory < knee->memory) knee = &c;
   }
   return knee;
@@ -350,8 +353,8 @@ std::string proof_sentence(const ChoiceTable& t) {
   std::string text =
       fmt::format("{} of {}: {}", pluralize(t.simulated, "simulation"), pluralize(t.plans, "plan"), proved_text(t));
   if (const std::optional<double> gap = optimality_gap(t))
-    text += fmt::format("; the first is at most {} % above {}, the lower bound of these plans", two_digits(100 * *gap),
-                        t.unit.text(t.bound));
+    text += fmt::format("; the first is at most {} % above {}, the lower bound of {}", two_digits(100 * *gap),
+                        t.unit.text(t.bound), t.has_shorter_tight ? "plans that may leave it free" : "these plans");
   return text + "\n";
 }
 
@@ -494,7 +497,9 @@ const config::MapSpec& choices_fields() {
               .doc("Period of the scenario as it is written, in seconds; null where it cannot run."),
           real("bound_s", 0, kInfinity)
               .nullable()
-              .doc("No order of work makes any of the plans shorter, in seconds; null with another objective."),
+              .doc("No order of work makes any of the plans that may leave the margin of memory free shorter, in "
+                   "seconds; null "
+                   "with another objective."),
           real("gap", 0, kInfinity)
               .nullable()
               .doc("How far the first is above the bound of the objective at most, as a share of the bound; null "

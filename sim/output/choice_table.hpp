@@ -63,7 +63,8 @@ struct ChoiceTable {
   bool configured_is_tight = false;         ///< The scenario as it is written leaves less memory free than the margin.
   std::optional<ContendedResult> own_replayed;  ///< Makespan and period of the scenario as written, with contention.
   ObjectiveUnit unit;                           ///< What the search minimizes.
-  double bound = 0;              ///< No order of work makes the amount of any of the plans smaller; 0: not known.
+  /// No order of work makes the amount of any of the plans smaller that may leave the margin free; 0: not known.
+  double bound = 0;
   double configured_amount = 0;  ///< The amount of the scenario as it is written; 0 where it cannot run.
   bool has_shorter_tight =
       false;                 ///< A choice that leaves less free than the margin is, or could be, better than the first.
@@ -97,7 +98,7 @@ std::string behind_text(const Choice&, const Choice& first, const ObjectiveUnit&
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
 /// The row with the most free memory among those within 2 % of the first row's amount; the first row itself where none
-/// has more, and nothing without rows.
+/// needs 5 % less, and nothing without rows.
 const Choice* knee_of(const ChoiceTable&);
 /// What sets a row apart: "least memory within 2 %", "tie", "tight".
 std::string remark_of(const Choice&, const ChoiceTable&);

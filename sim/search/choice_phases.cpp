@@ -91,15 +91,17 @@ int ChoiceSearch::count_untried() {
     reasons_.add_bound(task.variant ? task.variant->device_types : task.combination.candidate->properties.device_types,
                        task.amount);
     table_.has_shorter_tight |= may_be_tight_and_better(task);
+    if (!may_be_better(task.amount, task.memory)) continue;
+    ++count;
     if (task.variant) least_bound_ = std::min(least_bound_, task.amount);
-    count += may_be_better(task.amount, task.memory);
   }
   int large = 0;
   for (const SearchTask& task : large_) {
     reasons_.add_bound(task.variant->device_types, task.amount);
     table_.has_shorter_tight |= may_be_tight_and_better(task);
+    if (!may_be_better(task.amount, task.memory)) continue;
+    ++large;
     least_bound_ = std::min(least_bound_, task.amount);
-    large += may_be_better(task.amount, task.memory);
   }
   if (large > 0)
     reasons_.note(fmt::format("{} with more instructions than a search simulates", pluralize(large, "plan")));
