@@ -458,6 +458,13 @@ Table empty_choice_table() {
   return printed(table, {}, true);
 }
 
+config::Field own_replayed_field() {
+  config::Field field = replayed_column().field;
+  field.name = "own_replayed";
+  field.doc("The scenario as it is written, with network contention; null without such a result.");
+  return field;
+}
+
 }  // namespace
 
 std::vector<FileColumn> choices_columns() { return csv_columns(empty_choice_table()); }
@@ -465,9 +472,6 @@ std::vector<FileColumn> choices_columns() { return csv_columns(empty_choice_tabl
 const config::MapSpec& choices_fields() {
   using namespace config;
   static const MapSpec row = json_row(empty_choice_table(), "A way to train.");
-  Field own_replayed = replayed_column().field;
-  own_replayed.name = "own_replayed";
-  own_replayed.doc("The scenario as it is written, with network contention; null without such a result.");
   static const MapSpec spec{
       .title = "What `stagecraft search --format json` prints: the Pareto front of period, memory and devices.",
       .fields = {
@@ -512,7 +516,7 @@ const config::MapSpec& choices_fields() {
           published_field(),
           interval_field(),
           replay_field(),
-          own_replayed,
+          own_replayed_field(),
           diagnosis_field()}};
   return spec;
 }

@@ -41,7 +41,8 @@ constexpr GlossaryTerm kFieldTerms[] = {
     {"OOM|out of memory",
      "A plan that needs more memory than a device has is refused before it runs, with the changes that make it fit: "
      "stagecraft explain memory."},
-    {"MTTR", "Time to restart after a failure: report.failures.restart; until the node is back: report.failures.repair."},
+    {"MTTR",
+     "Time to restart after a failure: report.failures.restart; until the node is back: report.failures.repair."},
     {"checkpoint|checkpoints|saving checkpoints",
      "Time to save the state of a training: report.failures.checkpoint, for goodput. No iteration contains it. For "
      "activation checkpointing, see plan.recompute."},

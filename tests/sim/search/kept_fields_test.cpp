@@ -256,8 +256,8 @@ TEST_CASE("the recomputation of the scenario is tried too, and other values that
   CAPTURE(line);
   CHECK(line.starts_with("not tried: "));
   for (const char* phrase :
-       {"stages that the planner balanced does not make", "numbers of devices other than 2 and 4",
-        "recompute: full;", "plan.group.dispatcher", "plan.group.expert_tensor", "plan.shard.within",
+       {"stages that the planner balanced does not make", "numbers of devices other than 2 and 4", "recompute: full;",
+        "plan.group.dispatcher", "plan.group.expert_tensor", "plan.shard.within",
         "orders of work that are searched for", "other schedules (--schedules)"})
     CHECK_MESSAGE(line.find(phrase) != std::string::npos, phrase);
   CHECK(line.find("outputs") == std::string::npos);
