@@ -100,6 +100,7 @@ std::string cell_text(const TextColumn& c, const TableRow& row) {
 std::string headings_line(const std::vector<TextColumn>& columns, const TextLayout& layout) {
   std::string text;
   for (const TextColumn& c : columns) text += padded(c, c.column.heading);
+  text.erase(text.find_last_not_of(' ') + 1);
   return colored(layout, text_color::kBold, std::move(text)) + '\n';
 }
 

@@ -81,22 +81,22 @@ TEST_CASE("search omits plans that do not fit into the memory without the reserv
   for (const Choice& c : reserved.front) CHECK(c.memory.value <= 300 * 0x1p20);
 }
 
-TEST_CASE("search warns if its first row nearly fills a device that has no reserve") {
-  const auto text = [](const std::string& memory) {
-    return to_text(search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}},
-                                  [](const SearchProgress&) {}),
-                   false, true);
+TEST_CASE("search marks rows that fill a device's memory without its reserve by more than the margin leaves") {
+  const auto first = [](const std::string& memory) {
+    return search_choices(load_experiment(kFile, on_devices(memory)), {.schedules = {"1f1b"}},
+                          [](const SearchProgress&) {})
+        .front.front();
   };
-  const ChoiceTable roomy = search_choices(load_experiment(kFile, on_devices("memory: 100 GiB")),
-                                           {.schedules = {"1f1b"}}, [](const SearchProgress&) {});
-  const double needed = roomy.front.front().memory.value;
-  const std::string note = "of a device's memory, which has no reserve";
-  CHECK(text("memory: 100 GiB").find(note) == std::string::npos);
-  CHECK(text(fmt::format("memory: {} B", static_cast<std::int64_t>(needed / 0.96))).find("96.0 % " + note) !=
-        std::string::npos);
-  CHECK(text(fmt::format("memory: {} B", static_cast<std::int64_t>(needed / 0.94))).find(note) == std::string::npos);
-  CHECK(text(fmt::format("memory: {} B, memory_reserve: 1 MiB", static_cast<std::int64_t>(needed / 0.96 + 0x1p20)))
-            .find(note) == std::string::npos);
+  const double needed = first("memory: 100 GiB").memory.value;
+  const auto with_free = [&](double share, double reserve) {
+    return first(fmt::format("memory: {} B, memory_reserve: {} B",
+                             static_cast<std::int64_t>(needed / (1 - share) + reserve), reserve));
+  };
+  for (const double reserve : {0.0, 0x1p20}) {
+    CHECK(with_free(0.07, reserve).memory.value == needed);
+    CHECK(with_free(0.05, reserve).memory.value < needed);  // Another plan, which leaves 6 % free.
+    CHECK_FALSE(with_free(0.05, reserve).is_tight);
+  }
 }
 
 TEST_CASE("a refusal states the usable memory, the whole memory and the reserve") {

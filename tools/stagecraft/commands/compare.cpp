@@ -162,7 +162,8 @@ int compare_schedules(const Arguments& a) try {
     return kNoneRuns;
   if (a.flag("gantt")) {
     const int width = a.has("width") ? a.count("width", 20, 1000) : gantt_width(table.cluster, kWidth, layout);
-    print("\n" + gantt_strips(strips_of(table), table.cluster, width) + gantt_legend(strips_of(table)));
+    print("\n" + gantt_strips(strips_of(table), table.cluster, width) +
+          wrap_lines(gantt_legend(strips_of(table)), layout.width));
   }
   write_pictures(
       a, [&](const PictureSize& size) { return strips_picture(strips_of(table), table.cluster, table.title, size); });
