@@ -100,6 +100,8 @@ std::vector<bool> stand_out(const std::vector<Choice>& front);
 /// The row with the most free memory among those within 2 % of the first row's amount; the first row itself where none
 /// needs 5 % less, and nothing without rows.
 const Choice* knee_of(const ChoiceTable&);
+/// Whether a row's period differs from the first one's by less than a measured time may from a predicted one.
+bool is_tie(const Choice&, const ChoiceTable&);
 /// What sets a row apart: "least memory within 2 %", "tie", "tight".
 std::string remark_of(const Choice&, const ChoiceTable&);
 

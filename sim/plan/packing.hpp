@@ -25,14 +25,14 @@ struct LengthRule {
   std::uint64_t seed = 1;
 };
 
-/// The documents of an iteration. Each iteration has a stream of random numbers of its own.
+/// The documents of an iteration. Each iteration has its own stream of random numbers.
 std::vector<int> draw_lengths(const LengthRule&, int count, int iteration);
 
 /// Work of a sequence of this many tokens, in any unit: it has a part for each token, and one for each pair of them.
 using WorkOfLength = std::function<double(int)>;
 double work_of(const Pack&, const WorkOfLength&);
 
-/// How sequences become packs. None: each is a pack of its own. InOrder: next fit, as in Megatron-LM's dp_balanced.
+/// How sequences become packs. None: one sequence to a pack. InOrder: next fit, as in Megatron-LM's dp_balanced.
 /// FirstFit: the first pack with room; FirstFitDecreasing: with the longest sequences first, which needs at most 11/9
 /// of the fewest packs and 2/3. Balanced: the costliest sequence first, to the pack with the least work that has room.
 /// Workload: as balanced, but long sequences wait until there is one for each pack (WLB-LLM, arXiv:2503.17924).
@@ -55,7 +55,7 @@ struct PackingRule {
 /// Packs of all these sequences, none of which is longer than the room.
 std::vector<Pack> pack_sequences(const std::vector<int>& lengths, const PackingRule&, const WorkOfLength&);
 
-/// Divides packs until there are `count`: the last sequence of the last pack with several becomes a pack of its own, as
+/// Divides packs until there are `count`: the last sequence of the last pack with several becomes another pack, as
 /// in Megatron-LM. False where there are too few sequences.
 bool divide_packs(std::vector<Pack>&, std::size_t count);
 

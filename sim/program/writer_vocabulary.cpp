@@ -1,5 +1,5 @@
 // Writes what the ranks of a pipeline exchange for scores that they divide (part of ProgramWriter), as messages on the
-// links, each in a stream of its own next to computation:
+// links, each in its own stream next to computation:
 //
 //   X  after the forward of the last stage: a broadcast of its output
 //

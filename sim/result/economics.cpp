@@ -131,8 +131,12 @@ TrainingBudget read_budget(const config::Value& report) {
     if (const config::Value* repair = f->find("repair")) budget.failures->repair = config::as_seconds(*repair);
     budget.failures->spares = static_cast<int>(config::as_real(f->at("spares")));
     config::Problems problems;
-    for (const char* field : {"mtbf", "checkpoint"})
-      if (config::as_seconds(f->at(field)).value <= 0)
+    if (budget.failures->spares > 0 && !f->find("repair"))
+      problems.add(f->at("spares").where, "report.failures.spares",
+                   "without the time of a repair a spare node always takes the place of one that failed",
+                   "add repair: 24 h, or leave spares out", "failures");
+    for (const char* field : {"mtbf", "checkpoint", "repair"})
+      if (f->find(field) && config::as_seconds(f->at(field)).value <= 0)
         problems.add(f->at(field).where, fmt::format("report.failures.{}", field), "the time is not above zero",
                      "write a time such as 10 min or 600 s", "failures");
     problems.throw_if_any();

@@ -108,7 +108,7 @@ with tempfile.TemporaryDirectory() as folder:
         body = json.dumps(run_request(TEXT) | {"sets": [word for word in processes.ENDLESS if word != "--set"]})
         endless.sendall(f"POST /answer?token={play.token} HTTP/1.1\r\nHost: 127.0.0.1:{play.port}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
         children = lambda: pathlib.Path(f"/proc/{play.process.pid}/task/{play.process.pid}/children").read_text().split()
-        check(processes.wait_until(lambda: len(children()) == 1, play.process), "a request is a process of its own")
+        check(processes.wait_until(lambda: len(children()) == 1, play.process), "a request has its own process")
         endless.close()
         check(processes.wait_until(lambda: not children(), play.process), "which ends when the page no longer waits for it")
 

@@ -84,7 +84,7 @@ def check_tarball(packed, folder, expected):
 
 
 def check_wheel(packed, folder, expected):
-    """In an environment of its own, where nothing else has the program: as a command and for the module."""
+    """In an empty environment, where nothing else has the program: as a command and for the module."""
     environment = folder / "environment"
     out(sys.executable, "-m", "venv", "--without-pip", environment)
     out(sys.executable, "-m", "pip", "--python", environment / "bin/python", "install", "--no-index", "--no-deps", packed)

@@ -56,7 +56,7 @@ class WorkerEngine {
   close() { this.worker.terminate(); }
 }
 
-/** The program that serves the page: each request is a process of its own there, which ends with it. */
+/** The program that serves the page: each request has its own process there, which ends with it. */
 class ServedEngine {
   constructor(given) {
     this.given = given;

@@ -1,4 +1,4 @@
-// The engine in a thread of its own. The first message brings its parts, or says that they are beside this file; each
+// The engine in its own thread. The first message brings its parts, or says that they are beside this file; each
 // other is a request.
 'use strict';
 

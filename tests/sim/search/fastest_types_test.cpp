@@ -11,7 +11,7 @@
 namespace stagecraft::fastest_types_test {
 namespace {
 
-/// Two devices of each type on a site of its own, with links that are fast everywhere.
+/// A site with two devices for each of these types, with links that are fast everywhere.
 ChoiceTable search(const std::vector<std::string>& types) {
   std::string sites;
   for (std::size_t i = 0; i < types.size(); ++i)

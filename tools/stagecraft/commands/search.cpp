@@ -68,7 +68,7 @@ double margin_of(const std::string& text) {
                                  !share       ? why
                                  : *share < 0 ? "it is below zero"
                                               : "nothing would be left to use"),
-                     "such as 6% or 0.06");
+                     "such as 6%");
   return *share;
 }
 
