@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <iterator>
+#include <list>
 #include <utility>
 
 #include "sim/core/stop_point.hpp"
@@ -27,7 +29,7 @@ class ThreadWorkers : public Workers {
   void add(int job, const std::string& description) override {
     {
       const std::lock_guard lock(mutex_);
-      waiting_.emplace_back(job, description);
+      waiting_.emplace_back(description, std::list<JobEnd>{{.job = job}});
     }
     if (std::ssize(threads_) < max_threads_) {
       std::jthread thread = thread_if_possible([this](const std::stop_token& end) { work_until(end); });
@@ -45,7 +47,11 @@ class ThreadWorkers : public Workers {
       do_next(lock);
     else
       ended_.wait_for(lock, std::chrono::milliseconds(milliseconds), [this] { return !ends_.empty(); });
-    return std::exchange(ends_, {});
+    for (JobEnd& end : ends_)
+      if (end.error) end.text = message_of(end.error);
+    std::vector<JobEnd> ends(std::make_move_iterator(ends_.begin()), std::make_move_iterator(ends_.end()));
+    ends_.clear();
+    return ends;
   }
 
   void cancel() override {
@@ -63,32 +69,43 @@ class ThreadWorkers : public Workers {
     while (added_.wait(lock, end, [this] { return !waiting_.empty(); })) do_next(lock);
   }
 
+  /// A description with the place of the job's end: a thread that has run out of memory has to be able to say so.
+  using Job = std::pair<std::string, std::list<JobEnd>>;
+
   void do_next(std::unique_lock<std::mutex>& lock) {
-    const auto [job, description] = std::move(waiting_.front());
+    auto [description, end] = std::move(waiting_.front());
     waiting_.pop_front();
     ++running_;
     lock.unlock();
-    JobEnd end = end_of(job, description);
+    work_on(description, end.front());
     lock.lock();
     --running_;
-    ends_.push_back(std::move(end));
+    ends_.splice(ends_.end(), end);
     ended_.notify_one();
   }
 
-  JobEnd end_of(int job, const std::string& description) const {
-    JobEnd end{.job = job};
+  void work_on(const std::string& description, JobEnd& end) const {
     const auto begin = SteadyClock::now();
     const StopScope scope([this] { return cancelled_ || !stop_().empty(); });
     try {
-      stop_point();
-      end.text = work_(job, description);
-    } catch (const Stopped&) {
-      end.how = JobEnd::How::Undone, end.text = stop_();
-    } catch (const std::exception& e) {
-      end.how = JobEnd::How::Threw, end.text = e.what(), end.error = std::current_exception();
+      try {
+        stop_point();
+        end.text = work_(end.job, description);
+      } catch (const Stopped&) {
+        end.how = JobEnd::How::Undone, end.text = stop_();
+      }
+    } catch (const std::exception&) {
+      end.how = JobEnd::How::Threw, end.error = std::current_exception();
     }
     end.seconds = std::chrono::duration<double>(SteadyClock::now() - begin).count();
-    return end;
+  }
+
+  static std::string message_of(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+      return e.what();
+    }
   }
 
   DescribedJobFunction work_;
@@ -97,8 +114,8 @@ class ThreadWorkers : public Workers {
   int max_threads_;
   std::mutex mutex_;  ///< Guards `waiting_`, `ends_` and `running_`.
   std::condition_variable_any added_, ended_;
-  std::deque<std::pair<int, std::string>> waiting_;
-  std::vector<JobEnd> ends_;
+  std::deque<Job> waiting_;
+  std::list<JobEnd> ends_;
   int running_ = 0;
   std::atomic<bool> cancelled_ = false;
   std::vector<std::jthread> threads_;
