@@ -36,7 +36,7 @@ class Clone:
         self.commit()
 
     def git(self, *words):
-        who = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"]
+        who = ["-c", "user.name=A tester", "-c", "user.email=tester@example.org"]
         return subprocess.run(["git", *who, *words], cwd=self.folder, check=True, capture_output=True, text=True).stdout.strip()
 
     def commit(self):
@@ -59,8 +59,8 @@ class Clone:
         return file.read_text().splitlines() if file.exists() else []
 
     def release(self, *words, version=VERSION, out=None):
-        self.git("config", "user.name", "Somebody")  # An annotated tag has who made it.
-        self.git("config", "user.email", "somebody@example.org")
+        self.git("config", "user.name", "A tester")  # An annotated tag has who made it.
+        self.git("config", "user.email", "tester@example.org")
         return subprocess.run([sys.executable, self.folder / "tools/release", version, out or self.out, *words], capture_output=True, text=True)
 
     def refuses(self, pattern, **more):
@@ -115,7 +115,7 @@ def check_failures(clone):
         clone.commit()
         clone.fails(pattern)
         clone.git("reset", "--quiet", "--hard", "HEAD~1")
-    clone.write_step("tools/test", "echo changed >> CITATION.cff\n")  # Somebody works in the tree meanwhile.
+    clone.write_step("tools/test", "echo changed >> CITATION.cff\n")  # A user works in the tree meanwhile.
     clone.commit()
     clone.fails(r"the tree is no longer that of [0-9a-f]+; nothing was tagged\n M CITATION.cff")
     clone.git("reset", "--quiet", "--hard", "HEAD~1")
