@@ -3,11 +3,13 @@
 // the same words. 77 where there is no module. Names after the two limit the examples.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { basename, resolve } from 'node:path';
+import { tmpdir } from 'node:os';
+import { basename, join, resolve } from 'node:path';
 import test from 'node:test';
 import { brotliCompressSync } from 'node:zlib';
+import { linksOfPages } from './links.mjs';
 
 const [stagecraft, build, ...names] = process.argv.slice(2), site = resolve(build, 'playground/site');
 if (!existsSync(`${site}/stagecraft.wasm`)) {
@@ -85,6 +87,16 @@ for (const [kind, field] of [['schedules', 'run.schedule'], ['planners', 'plan.p
     const file = 'scenarios/examples/quickstart.yaml';
     for (const { name } of all[kind]) await compare(`${field}=${name}`, file, files[file], 'ideal', [`${field}=${name}`]);
   });
+
+test('what the pages link has the same results', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'links-')), file = join(folder, 'linked.yaml');
+  for (const { page, shown } of await linksOfPages()) {
+    writeFileSync(file, shown.yaml);
+    for (const more of shown.second ? [[], [`run.schedule=${shown.second}`]] : [[]])
+      assert.ok(await compare(`${page} ${more}`, file, shown.yaml, shown.backend, [...Object.entries(shown.sets).map(([path, value]) => `${path}=${value}`), ...more]) > 0, `${page}: it is refused`);
+  }
+  rmSync(folder, { recursive: true });
+});
 
 const STORIES = new Function(`${readFileSync('tools/playground/stories.js', 'utf8')}; return STORIES;`)();
 for (const story of STORIES)

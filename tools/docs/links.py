@@ -8,6 +8,8 @@ FENCE = re.compile(r"^ *(```|~~~)")
 PIECE = re.compile(r"(?P<code>`+)(?:.+?)(?P=code)|(?P<mark>!?)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?P<target>[^()\s]+)\)")
 LIST = re.compile(r"^( *)([-*]|\d+\.) ")
 PICTURES = {".svg", ".png", ".jpg"}
+PLAYGROUND = "tools/docs/playground.md"
+SHOWN = re.compile(r"1[\w-]+|example=\S+")  # What the playground reads after the # of its address.
 
 
 def slug(heading):
@@ -18,10 +20,10 @@ def slug(heading):
 
 
 class Site:
-    """`pages`: file of the project -> page of the site."""
+    """`pages`: file of the project -> page of the site. `play` is the page that simulates, if the site has it."""
 
-    def __init__(self, root, pages):
-        self.root, self.pages, self.pictures, self.problems = root, pages, set(), []
+    def __init__(self, root, pages, play=None):
+        self.root, self.pages, self.play, self.pictures, self.problems = root, pages, play, set(), []
 
     def convert(self, name):
         lines, code, before = [], False, ""
@@ -46,6 +48,9 @@ class Site:
         if not (self.root / file).exists():
             self.problems.append(f"{name}: {target}")
             return piece[0]
+        if file == PLAYGROUND and SHOWN.fullmatch(anchor):
+            target = f"{self.relative(name, self.play)}#{anchor}" if self.play else self.relative(name, self.pages[file])
+            return f"[{piece['text']}]({target})"
         if (self.root / file).suffix in PICTURES:
             self.pictures.add(file)
             return f"{piece['mark']}[{piece['text']}]({self.relative(name, file)})"
