@@ -19,13 +19,13 @@ async function shownBy(hash) {
     return { problem: `there is no example '${linked.example}'` };
   }
 }
-/** {page, text, shown} of each link; a page without one has {page, text}. */
+/** {page, text, hash, shown} of each link; a page without one has {page, text}. */
 export async function linksOfPages() {
   const links = [];
   for (const page of PAGES) {
     const text = read(page), hashes = [...text.matchAll(/\]\([^()\s]*playground\.md(#(?:1[\w-]+|example=[^()\s]+))\)/g)].map(match => match[1]);
     if (hashes.length === 0) links.push({ page, text });
-    for (const hash of hashes) links.push({ page, text, shown: await shownBy(hash) });
+    for (const hash of hashes) links.push({ page, text, hash, shown: await shownBy(hash) });
   }
   return links;
 }

@@ -7,6 +7,7 @@ import { resolve } from 'node:path';
 import test, { after, before } from 'node:test';
 import { accessibilityProblems, TEXT_PAIRS } from '../report/accessible.mjs';
 import { Chromium, chromiumHere } from '../report/chromium.mjs';
+import { linksOfPages } from './links.mjs';
 import { Page } from './page.mjs';
 
 const folder = resolve(process.argv[3], 'playground'), chromium = chromiumHere();
@@ -74,6 +75,18 @@ test('a link reads back in another window, and a damaged one is an example with 
     await page.open(bad);
     assert.match(await page.text('link-problem'), line);
     assert.equal(await page.isDrawn(), true);
+  }
+});
+
+test('what the pages link opens, with the numbers of the pages', async () => {
+  for (const { page: linking, text, hash } of await linksOfPages()) {
+    await page.open(hash);
+    const [, time] = /Iteration time\n([\d.]+ \w+)/.exec(await page.text('cards')) ?? [];
+    if (await browser.evaluate('playground.runs().length') === 1) assert.ok(time && text.includes(time), `${linking}: ${time}`);
+    assert.equal(await page.isDrawn(), true, linking);
+    if (!hash.startsWith('#example')) assert.equal(await browser.evaluate('document.getElementById("example").selectedOptions[0].textContent'), 'from a link', linking);
+    assert.notEqual(await browser.evaluate('document.getElementById("set-model").selectedOptions[0].textContent'), 'model', `${linking}: a model without a name`);
+    assert.equal(await browser.evaluate('document.getElementById("set-plan-stages").value'), String(await browser.evaluate('playground.runs()[0].results.setup.stages')), linking);
   }
 });
 

@@ -4,13 +4,13 @@ const SHARDS = [['none', 'none'], ['optimizer', 'ZeRO-1: optimizer'], ['gradient
 const RECOMPUTED = ['none', 'selective', 'outputs', 'half', 'layers', 'full'].map(name => [name, name]);
 const named = list => list.map(entry => [entry.name ?? entry, entry.name ?? entry]);
 
-/** `kind`: choice, number, or power of two. `of`: choices, [value, title]. `most`: the largest that is offered. */
+/** `kind`: choice, number, or power of two. `of`: choices, [value, title]. `most`: the largest that is offered. `counted`: in the plan, where the text does not say it. */
 const CONTROLS = [
   { path: 'run.schedule', name: 'Schedule', kind: 'choice', of: lists => named(lists.schedules) },
   { path: 'second', name: 'Compare with', kind: 'choice', of: lists => [['', 'nothing'], ...named(lists.schedules)] },
   { path: 'model', name: 'Model', kind: 'choice', of: lists => named(lists.models) },
   { path: 'cluster', name: 'Cluster', kind: 'choice', of: lists => named(lists.clusters) },
-  { path: 'plan.stages', name: 'Stages', kind: 'number', most: sizes => Math.min(sizes.layers, sizes.devices, 32) },
+  { path: 'plan.stages', name: 'Stages', kind: 'number', most: sizes => Math.min(sizes.layers, sizes.devices, 32), counted: sizes => sizes.stages },
   { path: 'plan.replicas', name: 'Replicas (data)', kind: 'power', most: sizes => sizes.devices },
   { path: 'run.micro_batches', name: 'Micro-batches', kind: 'number', most: () => 64, other: { path: 'run.global_batch', name: 'Global batch', kind: 'power', most: () => 4096 } },
   { path: 'plan.micro_batch_size', name: 'Micro-batch size', kind: 'power', most: () => 32 },
@@ -53,14 +53,14 @@ function valueOfInput(control) {
 function showControls(valueOf, sizes) {
   for (const control of CONTROLS) {
     control.isOther = control.other !== undefined && valueOf(control.other.path, true) !== undefined;
-    const { path, name, kind, most } = shownBy(control), value = valueOf(path) ?? control.left;
+    const { path, name, kind, most } = shownBy(control), value = valueOf(path) ?? control.left ?? control.counted?.(sizes);
     control.title.textContent = name;
     if (kind === 'choice') showChoice(control.input, value ?? '');
     else showNumber(control, value, kind === 'power', most(sizes));
   }
 }
-function showChoice(input, value) {
-  if (![...input.options].some(option => option.value === value)) input.append(element('option', value || 'as written', { value }));
+function showChoice(input, value, title = value || 'as written') {
+  if (![...input.options].some(option => option.value === value)) input.append(element('option', title, { value }));
   input.value = value;
 }
 function showNumber({ input, number }, value, isPower, most) {

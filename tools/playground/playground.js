@@ -7,7 +7,7 @@ given.worker ??= 'worker.js';
 
 /** What is shown: the text, options next to it where the text has no place for them, a second schedule, the simulator. */
 let shown = { yaml: '', sets: {}, second: '', backend: 'fluid' };
-let lists = null, file = 'scenario.yaml', files = {}, textPlaces = [], fields = new Map(), sizes = { layers: 8, devices: 8 }, story = null;
+let lists = null, file = 'scenario.yaml', files = {}, textPlaces = [], fields = new Map(), sizes = { layers: 8, devices: 8, stages: 1 }, story = null;
 /** Whether textPlaces are of the text that is shown; a control waits for that, but not for long. */
 let isRead = false;
 const READ_MS = 400;
@@ -23,7 +23,7 @@ function receive() { return true; }
 function valueOf(path, isWritten = false) {
   if (path === 'second' || path === 'backend') return shown[path];
   const resolved = at => fields.get(at)?.replace(/ +#.*$/, '').replace(/^(["'])(.*)\1$/, '$2');
-  return shown.sets[path] ?? valueInText(textPlaces, path) ?? (isWritten ? undefined : resolved(path) ?? resolved(`${path}.name`) ?? resolved(`${path}.state`) ?? resolved(`${path}.base`));
+  return shown.sets[path] ?? valueInText(textPlaces, path) ?? (isWritten ? undefined : [path, `${path}.name`, `${path}.state`, `${path}.base`].map(resolved).find(value => value !== undefined && value !== path));
 }
 /** Shows something else: `next` has the members that change. */
 function change(next, isTyped = false) {
@@ -138,7 +138,7 @@ function showAnswer(answer) {
   fillRanks(emptied('ranks'), runs);
   fillNotes(answer.runs);
   fields = fieldsOf(runs[0].scenario);
-  sizes = { layers: answer.runs[0].layers, devices: answer.runs[0].devices };
+  sizes = { layers: answer.runs[0].layers, devices: answer.runs[0].devices, stages: runs[0].results.setup?.stages };
   $('origin').textContent = `Stagecraft ${lists.version}; ${answer.runs.map(run => run.instructions).join(' and ')} instructions, simulated ${given.token ? 'by the program on this machine' : 'in this page'}.`;
 }
 function fillNotes(answers) {
@@ -229,7 +229,7 @@ function fillExamples() {
   };
   const names = Object.keys(files).filter(path => /^scenarios\/examples\/[^/]*\.yaml$/.test(path)).map(path => path.slice(19, -5));
   $('example').append(group('Stories', STORIES.map(s => [s.name, s.name])), group('Examples', names.map(name => [name, name])));
-  $('example').addEventListener('change', () => openExample($('example').value));
+  $('example').addEventListener('change', () => $('example').value && openExample($('example').value));  // A link has none.
 }
 
 function listenToEditing() {
@@ -272,9 +272,10 @@ function openLinked(linked) {
   if (linked?.yaml !== undefined) {
     story = null;
     fillStory();
+    showChoice($('example'), '', 'from a link');
     return openScenario(linked.yaml, linked);
   }
-  const names = [...$('example').options].map(option => option.value), name = names.includes(linked?.example) ? linked.example : names[0];
+  const names = [...$('example').options].map(option => option.value).filter(value => value !== ''), name = names.includes(linked?.example) ? linked.example : names[0];
   $('example').value = name;
   openExample(name);
   const problem = linked?.problem ?? (linked && name !== linked.example ? `There is no example '${linked.example}'.` : '');

@@ -2,7 +2,7 @@
 
 function card(label, value, unit, more, gauge) {
   const box = element('div', undefined, { class: 'card' }), number = element('div', value, { class: 'value' });
-  if (unit) number.append(element('small', ' ' + unit));
+  if (unit) number.append(' ', element('small', unit));  // A narrow card breaks the line between the two.
   box.append(element('div', label, { class: 'label' }), number, ...(gauge ? [gauge] : []), element('div', more, { class: 'more' }));
   return box;
 }
