@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(root / "tools/package"))
 import release  # noqa: E402
 
-if subprocess.run([sys.executable, "-c", "import pip, venv, setuptools, wheel"], capture_output=True).returncode != 0:
+if subprocess.run([sys.executable, "-c", "import setuptools, wheel, pip, venv"], capture_output=True).returncode != 0:
     print("SKIPPED: this Python makes no wheels; apt install python3-pip python3-venv python3-setuptools python3-wheel")
     sys.exit(77)
 for program, package in (("lintian", "lintian"), ("patchelf", "patchelf"), ("dpkg-shlibdeps", "dpkg-dev"), ("strip", "binutils")):
