@@ -48,6 +48,14 @@ test('every story opens, and each of its steps runs', async () => {
   }
 });
 
+test('every example opens and is simulated', async () => {
+  await page.open();
+  const names = await browser.evaluate('[...document.querySelectorAll("#example optgroup:last-of-type option")].map(o => o.value)');
+  assert.ok(names.length > 20);
+  for (const name of names)
+    await page.changed(() => browser.evaluate(`(() => { const e = document.getElementById('example'); e.value = ${JSON.stringify(name)}; e.dispatchEvent(new Event('change')); })()`)).catch(e => assert.fail(`${name}: ${e.message}`));
+});
+
 test('each control has an effect on the example for it', async () => {
   await page.open('#example=Every%20control%3A%20a%20mixture%20of%20experts');
   const facts = () => browser.evaluate('JSON.stringify((({ period_s, throughput_samples_per_s, devices, setup }) => [period_s, throughput_samples_per_s, Math.max(...devices.map(d => d.peak_memory_bytes)), setup])(playground.runs()[0].results))');
