@@ -134,8 +134,8 @@ class ChartDrawing {
     width_ = picture_.width - left_ - 1.2 * text_;
     height_ = c_.height * picture_.width;
     axes();
-    for (std::size_t n = 0; n < c_.series.size(); ++n) series(n);
     limit();
+    for (std::size_t n = 0; n < c_.series.size(); ++n) series(n);
     finish();
     return std::move(picture_);
   }
@@ -224,7 +224,22 @@ class ChartDrawing {
     if (!c_.limit) return;
     const double y = top_ + height_ * (1 - y_.share(*c_.limit));
     put(Polyline{{{left_, y}, {left_ + width_, y}}, kLimit, 0.8, {3, 2}});
-    put(Label{{left_ + width_, y - 0.4 * text_}, c_.limit_text, text_, Anchor::End, kLimit});
+    limit_label(y);
+  }
+
+  /// Above or below the line, at its right or left end: the first place that covers no mark. Notes at points avoid it.
+  void limit_label(double y) {
+    const std::string text = fitted_text(c_.limit_text, text_, width_);
+    const double width = text_width(text, text_);
+    const auto place = [&](double left, double baseline) {
+      return Box{left, baseline - 0.85 * text_, width, 1.1 * text_, {}, {}};
+    };
+    const double right = left_ + width_ - width, above = y - 0.4 * text_, below = y + 1.2 * text_;
+    const std::vector<Box> places{place(right, above), place(left_, above), place(right, below), place(left_, below)};
+    const auto free = std::find_if(places.begin(), places.end(), [this](const Box& box) { return !covers_mark(box); });
+    const Box& box = free == places.end() ? places.front() : *free;
+    noted_.push_back(box);
+    put(Label{{box.left, box.top + 0.85 * text_}, text, text_, Anchor::Start, kLimit});
   }
 
   LegendEntry legend_entry(std::size_t n) const {

@@ -99,7 +99,7 @@ function budgetCells(search, choice) { return budgetColumns(search).map(([key, ,
 
 /** Cells of a row of the table: the text, and whether it is words. */
 function choiceCells(c, search = {}) {
-  return [[secondsText(periodOf(c))], [sizeText(c.peak_memory_bytes)], [String(c.devices)], [c.behind || 'the first', 'text reason'], [c.plan, 'text'],
+  return [[secondsText(periodOf(c))], [sizeText(c.peak_memory_bytes)], [String(c.devices)], [c.behind || 'the first', 'text reason'], [c.plan, 'text reason'],
     [orderText(c), 'text'], [c.recompute, 'text'],
     [c.limited_by || '-', 'text'], ...(search.objective ? [[numberText(amountOf(search, c))]] : [])];
 }

@@ -57,8 +57,10 @@ function drawMemory(context, scene, row, y) {
   context.font = '10px system-ui, sans-serif';
   context.textAlign = 'left';
   context.fillStyle = palette.dim;
-  const of = capacity > 0 ? ` of ${sizeText(capacity)}` : '';
-  context.fillText(fitted(context, `${isMeasured(run) ? 'planned ' : ''}${sizeText(row.memory.peak)}${of}`, LEFT - 16), 8, y + box / 2);
+  const peak = `${isMeasured(run) ? 'planned ' : ''}${sizeText(row.memory.peak)}`;
+  const whole = capacity > 0 ? `${peak} of ${sizeText(capacity)}` : peak;
+  const text = context.measureText(whole).width <= LEFT - 16 ? whole : fitted(context, peak, LEFT - 16);
+  context.fillText(text, 8, y + box / 2);
   if (!row.memory.there) return;
   inPlot(context, view, y, row.height, () => {
     const { stash, messages } = memoryPixels(row.memory, view);

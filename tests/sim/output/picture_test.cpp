@@ -246,6 +246,32 @@ TEST_CASE("a chart has round ticks, a legend, the limit, and no item outside of 
   }
 }
 
+TEST_CASE("the text of a limit covers no mark and no note, also in a narrow chart with points next to the limit") {
+  for (const PicturePoint point : {PicturePoint{2, 39}, PicturePoint{0, 39}, PicturePoint{1, 39.5}}) {
+    Chart chart{.title = "", .x = {"x", {}}, .y = {"y"}, .series = {}};
+    chart.series.push_back({"", SeriesStyle::Dots, {{0, 5}, point, {2, 8}}, {"first", "next to the limit", "last"}});
+    chart.limit = 40;
+    chart.limit_text = "memory of a device, 40 GiB";
+    const Picture picture = chart_picture(chart, kColumnPicture);
+    std::vector<Box> texts;
+    std::vector<PicturePoint> marks;
+    for (const PictureItem& item : picture.items) {
+      if (const Mark* mark = std::get_if<Mark>(&item)) marks.push_back(mark->center);
+      const Label* label = std::get_if<Label>(&item);
+      if (label && (label->text == chart.limit_text || label->text == "next to the limit"))
+        texts.push_back({label->baseline.x, label->baseline.y - 0.8 * label->size,
+                         text_width(label->text, label->size), label->size, {}, {}});
+    }
+    REQUIRE(!texts.empty());
+    const Box& a = texts.front();
+    for (const PicturePoint& mark : marks)
+      CHECK(!(mark.x > a.left && mark.x < a.left + a.width && mark.y > a.top && mark.y < a.top + a.height));
+    for (std::size_t k = 1; k < texts.size(); ++k)
+      CHECK((texts[k].left >= a.left + a.width || texts[k].left + texts[k].width <= a.left ||
+             texts[k].top >= a.top + a.height || texts[k].top + texts[k].height <= a.top));
+  }
+}
+
 TEST_CASE("text is broken at spaces, and cut only where a word or the last line is too long") {
   const std::string title = "GPT-3 6.7B, pipeline and data parallelism on an oversubscribed fat tree";
   const double width = text_width("pipeline and data parallelism", 8);
