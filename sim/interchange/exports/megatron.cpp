@@ -331,6 +331,8 @@ class MegatronWriter {
       notes_.push_back(fmt::format(
           "not written: software: {}, for which Megatron-LM has no arguments; with these it is software: {}",
           stack_.name, software_));
+    if (stack_.graphs != imported_.graphs)
+      not_written("software.graphs, for which Megatron-LM has --cuda-graph-impl, which import does not read");
     if (shape_.sharding > StateSharding::Optimizer)
       notes_.emplace_back("leave CUDA_DEVICE_MAX_CONNECTIONS unset, because FSDP refuses 1");
     else if (degrees_.group() > 1)
