@@ -59,20 +59,16 @@ constexpr GlossaryTerm kFieldTerms[] = {
     {"AR", "All-reduce: each device gets the sum of all, as for gradients."},
     {"RS", "Reduce-scatter: each device gets its part of the sum."},
     {"AG", "All-gather: each device gets the parts of all."},
+    {"packed sequences|packing|sequence packing|document masking|document mask|variable sequence length|"
+     "variable-length sequences|THD",
+     "Sequences of different lengths that share a micro-batch, each of which attends to itself alone: `data.lengths` "
+     "has "
+     "their lengths, and `data.pack` how they become packs. `run.loads` lists packs instead."},
     // Not modeled.
     {"offload|offloading|activation offload|activation offloading|CPU offload|CPU offloading|optimizer offload|"
      "optimizer CPU offload|ZeRO-Offload|ZeRO-Infinity|NVMe offload|host memory",
      "Not modeled: all that a stage keeps is in the memory of its devices. Nearest: plan.recompute, which trades the "
      "same activations for computation, and plan.shard, which divides the optimizer's state among replicas."},
-    {"packed sequences|packing|sequence packing|document masking|document mask|variable sequence length|"
-     "variable-length sequences|THD",
-     "Not modeled: every sample has model.sequence tokens, and all micro-batches cost the same. Nearest: "
-     "model.sequence of a whole pack, with model.window at the length of its documents."},
-    {"vocabulary parallelism|vocabulary stages|vocab parallelism|vocabulary pipeline",
-     "Not modeled over pipeline stages: embedding and output scores are layers of one stage each. Nearest: "
-     "plan.group.tensor, which divides the vocabulary inside a stage; the planner `balanced` gives the last stage "
-     "fewer "
-     "layers."},
     {"dynamic context parallelism|hybrid context parallelism|hierarchical context parallelism",
      "Not modeled: every sample is divided among the same number of devices. Nearest: plan.group.context."},
     {"KV cache|decode|decoding|prefill|speculative decoding|inference batching|continuous batching|serving",

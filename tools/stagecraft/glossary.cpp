@@ -135,10 +135,12 @@ constexpr Term kTerms[] = {
      "Floating-point operations of the model in a second, without recomputation, as a share of the peak of the "
      "devices."},
     {"interval|\u00b1|+-",
-     "How far a measured time may be from the predicted one: 80 % of the published runs on the same device type, in "
-     "the "
-     "same number format and with a model of the same kind and size, are so close to their prediction. It says nothing "
-     "about how well two plans are told apart, because most errors are common to both."},
+     "How far a measured time may be from the predicted one: 80 % of the published runs of the same framework "
+     "(`software`) on the same device type, in the same number format and with a model of the same kind and size, are "
+     "so close to their prediction. Where fewer than five such runs are published, the interval comes from runs that "
+     "were priced with the facts of another framework, and is wider; `run --details` says so. With `software: none` "
+     "there is none. It says nothing about how well two plans are told apart, because most errors are common to "
+     "both."},
     // Idle time.
     {"bubble|pipeline bubble|waiting for stages",
      "Share of a period in which a device waits for other stages, with nothing on the wire for it: the pipeline fills "
@@ -212,7 +214,7 @@ constexpr Term kTerms[] = {
     {"split backward|zero bubble",
      "The backward B of a stage runs as two operations: I computes the gradient of the input, which the stage before "
      "waits for, and W the gradient of the weights, which can fill bubbles."},
-    {"vocabulary|vocabulary parallelism|vocabulary passes",
+    {"vocabulary|vocabulary parallelism|vocab parallelism|vocabulary stages|vocabulary pipeline|vocabulary passes",
      "With `plan.vocabulary: all` every pipeline rank has a part of the words of the embedding and of the scores. S "
      "computes the scores of a micro-batch for them and T their gradients, and sums over all ranks lie between: "
      "`run.schedule: vocab-1, vocab-2 or interlaced`."},
@@ -315,6 +317,26 @@ std::optional<std::string> collective_text(std::string_view word) {
   return {};
 }
 
+/// 0>4:0F3 or 4<0:0F3: what one device sends another, and the op that made it.
+std::optional<std::string> transfer_text(std::string_view word) {
+  const std::string whole(word);
+  const std::optional<int> device = read_number(word);
+  const bool sends = word.starts_with('>');
+  if (!device || (!sends && !word.starts_with('<'))) return {};
+  word.remove_prefix(1);
+  const std::optional<int> other = read_number(word);
+  if (!other || !word.starts_with(':')) return {};
+  word.remove_prefix(1);
+  const std::optional<Op> op = parse_op(word);
+  if (!op) return {};
+  return fmt::format(
+      "{}: device {} {} device {} the {} that {} made, the {} of micro-batch {} on stage {}. `stagecraft "
+      "show SCENARIO --what plan` lists the devices by number.\n",
+      whole, *device, sends ? "sends" : "receives from", *other,
+      op->kind == OpKind::Forward ? "activations" : "gradients", word,
+      op->kind == OpKind::Forward ? "forward" : "backward", op->micro, op->stage.value);
+}
+
 /// 0F3, F3 or F: [stage] letter [micro-batch].
 std::optional<std::string> operation_text(std::string_view word) {
   const std::string operation(word);
@@ -390,6 +412,7 @@ std::optional<std::string> glossary_text(std::string_view word) {
     if (c.name == word) text += fmt::format("{}: a part of the line `time`. {}\n", word, c.contents);
   if (const auto operation = operation_text(word)) text += *operation;
   if (const auto collective = collective_text(word)) text += *collective;
+  if (const auto transfer = transfer_text(word)) text += *transfer;
   for_each_catalog([&](const auto& catalog, std::string_view kind, std::string_view more) {
     add_entry(text, catalog, kind, word, more);
   });
