@@ -148,6 +148,8 @@ std::string suggest_field(std::string_view word, std::string_view path, std::spa
 }
 
 std::string suggest_value(std::string_view word, std::span<const std::string> candidates) {
+  if (word.ends_with(".csv") && std::find(candidates.begin(), candidates.end(), "csv") != candidates.end())
+    return fmt::format("write {{csv: {}}} for the order in a file", word);
   if (const auto meant = meant_value(word, candidates)) return fmt::format("did you mean '{}'?", *meant);
   return suggest(word, candidates);
 }

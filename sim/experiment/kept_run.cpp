@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "sim/experiment/own_orders.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/output/files.hpp"
 #include "sim/output/json_files.hpp"
 #include "sim/plan/plan_words.hpp"
@@ -16,10 +18,10 @@ std::string results_of(const CompiledExperiment& c, const Outcome& o) {
   const RunSetup setup{.scenario_file = e.source->where.file,
                        .model = e.model->name,
                        .cluster = e.cluster->name,
-                       .schedule = e.schedule.name(),
+                       .schedule = schedule_title(e.schedule),
                        .planner = std::string(e.plan.planner->name),
                        .weights = e.weights.name(),
-                       .plan = plan_line(c.plan),
+                       .plan = plan_line(c.plan, tokens_of_sample(*e.model)),
                        .stages = c.plan.different_stages(),
                        .devices = static_cast<int>(devices.size()),
                        .micro_batches = e.run.micro_batches};

@@ -82,12 +82,14 @@ std::string rates_text(const Program& program, const Report& report) {
                                  : "";
   std::string text = row("tokens", short_number(rates->tokens_per_second * devices) + "/s",
                          fmt::format("{}{:.4g} samples/s", each, report.throughput));
-  const std::string model = fmt::format("{:.4g} TFLOP/s of the model on each device", rates->model.value / 1e12);
-  if (rates->of_peak <= 0) return text + row("model FLOP/s", "", model);
-  const bool recomputes = rates->hardware_of_peak > rates->of_peak * (1 + 1e-9);
-  return text + row("MFU", percent(rates->of_peak),
-                    model + (recomputes ? fmt::format("; {} with recomputation (HFU)", percent(rates->hardware_of_peak))
-                                        : ""));
+  const std::string speed = fmt::format("{:.4g} TFLOP/s", rates->model.value / 1e12),
+                    model = "of the model on each device";
+  if (rates->of_peak <= 0) return text + row("model FLOP/s", speed, model);
+  const bool recomputes = percent(rates->hardware_of_peak) != percent(rates->of_peak);
+  return text +
+         row("MFU", percent(rates->of_peak),
+             speed + " " + model +
+                 (recomputes ? fmt::format("; {} with recomputation (HFU)", percent(rates->hardware_of_peak)) : ""));
 }
 
 std::string memory_row(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
@@ -97,10 +99,14 @@ std::string memory_row(const Program& program, const Report& report, const Clust
   if (fullest == report.devices.end()) return {};
   const DeviceId d{fullest - report.devices.begin()};
   const MemoryPeak& m = fullest->memory;
-  return row(measured ? "memory, as planned" : "peak memory", to_text(m.total),
-             fmt::format("on {}{}{}", cluster.devices[d].name,
-                         m.capacity.value > 0 ? " of " + memory_text(m.capacity + m.reserved, m.reserved) : "",
-                         m.at.valid() ? " at " + to_text(program, m.at) : ""));
+  const std::string room = m.capacity.value > 0 && m.fits()
+                               ? fmt::format("fits: {} free of {}, ", to_text(m.capacity - m.total),
+                                             memory_text(m.capacity + m.reserved, m.reserved))
+                           : m.capacity.value > 0 ? "of " + memory_text(m.capacity + m.reserved, m.reserved) + ", "
+                                                  : "";
+  return row(
+      measured ? "memory, as planned" : "peak memory", to_text(m.total),
+      fmt::format("{}on {}{}", room, cluster.devices[d].name, m.at.valid() ? " at " + to_text(program, m.at) : ""));
 }
 
 /// "63.4 %   compute + 30.2 % bubble + ...": they sum to the whole.
@@ -164,6 +170,17 @@ std::string answer_text(const Program& program, const Report& report, const Clus
   return text + time_row(report.time) + warnings_text(report, cluster);
 }
 
+namespace {
+
+/// "68.1 %   products + 17.7 % tensor + ...", the largest first.
+std::string time_by_class_row(const TimeClasses& time) {
+  const std::string shares = to_text(time);
+  const std::size_t end = shares.find('%') + 1;
+  return row("time by class", shares.substr(0, end), shares.substr(end + 1) + ", mean of the devices");
+}
+
+}  // namespace
+
 std::string details_text(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
   std::string text = row("first iteration", to_text(report.makespan, report.interval),
                          report.drains ? "fill and drain included" : "the next is already under way");
@@ -174,8 +191,7 @@ std::string details_text(const Program& program, const Report& report, const Clu
                 program.group_sizes.empty() ? "of each replica" : "of each replica, at most");
   if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
   if (!report.instruction_times) return text + changes_text(cluster);
-  if (!program.parts.empty())
-    text += row("time by class", "", "of a period, mean of the devices: " + to_text(report.time));
+  if (!program.parts.empty()) text += time_by_class_row(report.time);
   text += bubble_text(report, cluster) + busiest_link_row(program, report, cluster, measured);
   if (report.energy.value > 0) {
     const double each = report.rates ? report.rates->joules_per_token : 0;

@@ -115,9 +115,10 @@ std::string plan_words(const Plan& plan) {
   return join(words, " · ");
 }
 
-std::string plan_line(const Plan& plan) {
-  return fmt::format("{} = {} {}{}", plan_words(plan), with_commas(plan.mini_batch),
-                     plan.loads.empty() ? "sample" : "pack", plan.mini_batch == 1 ? "" : "s");
+std::string plan_line(const Plan& plan, int tokens) {
+  const std::string line = fmt::format("{} = {} {}{}", plan_words(plan), with_commas(plan.mini_batch),
+                                       plan.loads.empty() ? "sample" : "pack", plan.mini_batch == 1 ? "" : "s");
+  return tokens > 0 && plan.loads.empty() ? fmt::format("{} of {} tokens", line, with_commas(tokens)) : line;
 }
 
 }  // namespace stagecraft

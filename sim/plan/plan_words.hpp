@@ -11,7 +11,8 @@ namespace stagecraft {
 /// do not share comes stage by stage, "DP 15-1", or as a range.
 std::string plan_words(const Plan&);
 
-/// plan_words() with the samples of an iteration: "PP 4 · MBS 2 x 8 = 16 samples".
-std::string plan_line(const Plan&);
+/// plan_words() with the samples of an iteration: "PP 4 · MBS 2 x 8 = 16 samples of 1,024 tokens". `tokens`: of a
+/// sample; 0: it has none.
+std::string plan_line(const Plan&, int tokens);
 
 }  // namespace stagecraft

@@ -170,7 +170,7 @@ constexpr Metric kMetrics[] = {
     {"fits", "fits with messages", "", Unit::YesNo, Better::More, kOnAnyDevices,
      "1 if no device needs more memory than it has, 0 otherwise.",
      [](const RunView& r) { return fits(r) ? 1.0 : 0.0; }},
-    {"peak_activations", "activations alive", "activations", Unit::Count, Better::Less, 0,
+    {"peak_activations", "micro-batches in flight", "in flight", Unit::Count, Better::Less, 0,
      "Most micro-batches in flight on a device.", peak_activations},
     {"exposed_communication_s", "exposed communication", "", Unit::Time, Better::Less, kMain,
      "Time of a period in which a device waits for its collectives and messages on the wire, mean over the "

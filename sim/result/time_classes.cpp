@@ -97,7 +97,7 @@ std::string to_text(const TimeClasses& c) {
   std::string text;
   for (const auto& [time, name] : parts)
     if (time / c.total() >= 5e-4)
-      text += fmt::format("{}{} {:.1f} %", text.empty() ? "" : ", ", name, 100 * (time / c.total()));
+      text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : " + ", 100 * (time / c.total()), name);
   return text;
 }
 

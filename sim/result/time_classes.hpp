@@ -52,7 +52,7 @@ std::optional<DeviceRates> device_rates(const Program&, double samples_per_secon
 
 /// The class of time in which a collective counts: "tensor", "data".
 std::string_view class_name(Purpose);
-/// "products 61.2 %, tensor 12.0 %, bubble 9.1 %": the largest first.
+/// "61.2 % products + 12.0 % tensor + 9.1 % bubble": the largest first.
 std::string to_text(const TimeClasses&);
 
 /// Members such as `products_s`, and `bubble_s`. They sum to the period.

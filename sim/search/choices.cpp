@@ -41,7 +41,7 @@ PlannedExperiment plan_trained(const Experiment& configured) {
   if (!def.trains)
     throw InputError(fmt::format("the scenario's schedule '{}' {}, and ways to train stages are searched for", def.name,
                                  def.tasks ? "needs a plan of tasks" : "does not train"),
-                     "set run.schedule to one that does");
+                     "stagecraft plan compares planners for it; or set run.schedule to one that trains");
   if (configured.plan.divides_vocabulary)
     throw InputError({{configured.plan.where("vocabulary"), "plan.vocabulary",
                        "a search makes no plans whose ranks divide the vocabulary yet",
@@ -69,6 +69,7 @@ std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
                   asked.max_orders, asked.seed, static_cast<int>(asked.objective));
   for (const std::string& name : asked.schedules)
     text += " schedule " + name + (is_order_file(name) ? own_order(name).csv : std::string());
+  for (const OwnSchedule& schedule : asked.own_schedules) text += " own " + schedule.spec.name();
   for (const std::string& name : asked.weights) text += " weights " + name;
   return sha256(text);
 }
@@ -85,10 +86,11 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
                            const std::function<void(const SearchProgress&)>& progress)
     : asked_(asked),
       progress_(progress),
-      policies_(scheduling_policies(asked.schedules, asked.weights, configured.software(), configured.weights)),
+      policies_(scheduling_policies(asked.schedules, asked.weights, configured.software(), configured.weights,
+                                    asked.own_schedules)),
       configured_(plan_trained(configured)),
       objective_(asked.objective, configured_, iterations_of(configured)),
-      limits_(configured_.experiment, !asked.schedules.empty()),
+      limits_(configured_.experiment, !asked.schedules.empty() || !asked.own_schedules.empty()),
       runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), asked.margin, objective_,
               limits_),
       saved_(asked.resume, question_of(configured, asked)),

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/experiment/experiment.hpp"
+#include "sim/experiment/own_orders.hpp"
 #include "sim/output/choice_table.hpp"
 
 // The search of `stagecraft search` over plans, devices, schedules and weights: its options and its result.
@@ -18,8 +18,9 @@ namespace stagecraft {
 Objective objective_from(const std::string& name);
 
 struct ChoiceOptions {
-  std::vector<std::string> schedules = {};  ///< Empty: the usual ones.
-  std::vector<std::string> weights = {};    ///< Policies; empty: the scenario's, or what each schedule brings.
+  std::vector<std::string> schedules = {};      ///< Without these and the next: the usual ones.
+  std::vector<OwnSchedule> own_schedules = {};  ///< Rows and Choice::sets have their names, in place of orders.
+  std::vector<std::string> weights = {};        ///< Policies; empty: the scenario's, or what each schedule brings.
   Objective objective = Objective::Time;
   std::string backend = "ideal";  ///< A backend that simulates.
   int max_simulations = 20000;

@@ -118,8 +118,9 @@ CombinationRunner::CombinationRunner(const Experiment& configured, const std::ve
     if (can_run(policy)) continue;
     try {
       const ScheduleSpec schedule =
-          policy.order ? schedule_of(*policy.order)
-                       : schedule_spec(*policy.schedule, own_options(*policy.schedule, configured_.schedule));
+          policy.order          ? schedule_of(*policy.order)
+          : policy.own_schedule ? policy.own_schedule->spec  // It gives an order when there is a plan.
+                                : schedule_spec(*policy.schedule, own_options(*policy.schedule, configured_.schedule));
       const WeightsSpec weights = weights_with_options(policy.weights, configured_.weights);
       OrderedExperiment ordered{policy, {}};
       for (const Experiment& e : by_overlap) ordered.by_overlap.push_back(with_order(e, schedule, weights));
@@ -230,6 +231,9 @@ std::optional<PlannedExperiment> CombinationRunner::accepted(const Combination& 
     const std::string refusal = limits_.refusal_of(planned);
     if (refusal.empty()) {
       trial.choice.overlap = overlap_setting(configured_, overlap_sets_[set], planned.plan);
+      if (const auto& schedule = combination.policy.own_schedule)
+        planned.experiment =
+            with_order(planned.experiment, schedule_of(schedule->order_on(planned)), planned.experiment.weights);
       return planned;
     }
     if (trial.why.empty()) trial.why = refusal;

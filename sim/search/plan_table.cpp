@@ -15,6 +15,7 @@
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
+#include "sim/experiment/own_orders.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/plan_words.hpp"
 #include "sim/planners/shared/bounds.hpp"
@@ -120,7 +121,7 @@ PlanRow simulated_row(const std::string& planner, PlannedExperiment planned, Pla
   set_lower_bound(c, comparison.cache, row);
   row.seconds = c.planning.value;
   row.each = o.report.period / static_cast<double>(c.experiment.run.micro_batches);
-  row.schedule = c.experiment.schedule.name();
+  row.schedule = schedule_title(c.experiment.schedule);
   if (comparison.asked.show) row.plan = to_text(c.plan);
   o.timeline = {};
   if (comparison.shortest.takes(row.period)) {
@@ -206,7 +207,7 @@ PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& as
   table.model = configured.model->name;
   table.cluster = configured.cluster->name;
   table.reserve = reserve_line(*configured.cluster);
-  table.schedule = configured.schedule.name();
+  table.schedule = schedule_title(configured.schedule);
   table.micro_batches = configured.run.micro_batches;
   PlanComparison comparison{configured, asked, own_plan(configured), 0, {}, Shortest(asked.replay), {}};
   const PlannedExperiment* configured_plan = comparison.configured_plan.get();

@@ -59,6 +59,17 @@ SchedulingPolicy policy_named(const std::string& word) {
   return policy;
 }
 
+SchedulingPolicy policy_of(const OwnSchedule& schedule) {
+  const std::vector<std::string> built_in = names_of(schedules::catalog());
+  if (is_in(built_in, schedule.spec.name()))
+    throw InputError(
+        fmt::format("a schedule of yours has the name of the built-in schedule '{}'", schedule.spec.name()),
+        "give it another name");
+  SchedulingPolicy policy = policy_of(*schedule.spec.def, {});
+  policy.own_schedule = std::make_shared<const OwnSchedule>(schedule);
+  return policy;
+}
+
 }  // namespace
 
 bool is_megatron(const SoftwareStack& software) {
@@ -66,18 +77,21 @@ bool is_megatron(const SoftwareStack& software) {
 }
 
 std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, const Strings& weights,
-                                                  const SoftwareStack& software, const WeightsSpec& configured) {
-  Strings names = !schedules.empty()                        ? schedules
+                                                  const SoftwareStack& software, const WeightsSpec& configured,
+                                                  const std::vector<OwnSchedule>& own_schedules) {
+  const bool are_named = !schedules.empty() || !own_schedules.empty();
+  Strings names = are_named                                 ? schedules
                   : is_megatron(software)                   ? kMegatron
                   : software.name.starts_with("torchtitan") ? kTorchtitan
                                                             : kUsual;
   const bool may_be_stale = !weights.empty() || (!configured.automatic && !configured.policy->needs_flush);
-  if (schedules.empty() && may_be_stale) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
+  if (!are_named && may_be_stale) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
   // No training framework runs an order that was searched for, and with groups there are many plans.
-  if (schedules.empty() && !software.prices) names.emplace_back("synthesised");
-  std::vector<SchedulingPolicy> policies;
-  for (const std::string& name : names) {
-    SchedulingPolicy policy = policy_named(name);
+  if (!are_named && !software.prices) names.emplace_back("synthesised");
+  std::vector<SchedulingPolicy> asked, policies;
+  for (const std::string& name : names) asked.push_back(policy_named(name));
+  for (const OwnSchedule& schedule : own_schedules) asked.push_back(policy_of(schedule));
+  for (SchedulingPolicy& policy : asked) {
     const auto add = [&](const std::string& word) {
       policy.weights = word;
       policies.push_back(policy);

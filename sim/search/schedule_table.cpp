@@ -14,6 +14,7 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
@@ -185,6 +186,7 @@ ScheduleRow row_of(const std::string& name, const std::function<Experiment()>& m
 /// `placement`: of a search, which goes with any.
 ScheduleRow row_of(const std::string& name, const std::string& placement, Frame& f) {
   const auto make = [&] { return experiment_with(get_from(schedules::catalog(), "schedule", name), placement, f); };
+  if (name == "csv") return row_of(schedule_title(f.configured.experiment.schedule), make, f);
   return row_of(placement.empty() ? name : fmt::format("{} {}", name, placement), make, f);
 }
 
@@ -247,12 +249,12 @@ ScheduleTable compare_schedules(const Experiment& configured, const ScheduleTabl
   table.cluster = *configured.cluster;
   table.backend = asked.backend;
   table.notes = remarks(f.configured);
-  table.configured = configured.schedule.name();
+  table.configured = schedule_title(configured.schedule);
   table.micro_batches = configured.run.micro_batches;
   table.iterations = f.iterations;
   if (has_stages(f)) table.stages = f.configured.plan.different_stages();
   table.devices = static_cast<int>(devices_of(f.configured.plan).size());
-  table.plan = plan_line(f.configured.plan);
+  table.plan = plan_line(f.configured.plan, tokens_of_sample(*configured.model));
   Activity activity("comparing schedules");
   activity.count(0, "schedules", std::ssize(names));
   std::size_t compared = 0;

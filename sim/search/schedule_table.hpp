@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "sim/experiment/experiment.hpp"
+#include "sim/experiment/own_orders.hpp"
 #include "sim/output/schedule_table.hpp"
-#include "sim/search/own_orders.hpp"
 
 namespace stagecraft {
 

@@ -38,6 +38,7 @@ FileColumn point_column(std::string_view name) {
       number_column("wall_s", "s", "Wall-clock time of the simulation or of the real run."),
       word_column("finished", "Time at which it ended, in UTC."),
       word_column("machine", "The machine, where times are measured; otherwise empty."),
+      word_column("plan", "The plan as training frameworks count it; empty without one."),
       word_column("name", "Name of the sweep."),
       word_column("title", "Title of the sweep."),
       word_column("text", "Text of the file: the sweep, or the resolved scenario."),
@@ -53,7 +54,8 @@ const std::vector<DatabaseTable>& database_tables() {
       {"point", "The points of the sweep.", columns_of({"number", "label", "settings", "hash"})},
       {"scenario", "Resolved scenarios by hash.", columns_of({"hash", "text"})},
       {"result", "Results by hash, backend and version.",
-       columns_of({"hash", "backend", "version", "status", "code", "message", "wall_s", "finished", "machine"}, true)}};
+       columns_of({"hash", "backend", "version", "status", "code", "message", "wall_s", "finished", "machine", "plan"},
+                  true)}};
   return tables;
 }
 
@@ -61,7 +63,7 @@ const DatabaseTable& results_view() {
   static const DatabaseTable view = [] {
     DatabaseTable table{"results", "A view: the points with their results of the last run's backend and version.",
                         columns_of({"number", "label", "settings", "status", "code", "message"}, true)};
-    for (FileColumn& c : columns_of({"wall_s", "finished", "backend", "version", "machine", "hash"}))
+    for (FileColumn& c : columns_of({"wall_s", "finished", "backend", "version", "machine", "plan", "hash"}))
       table.columns.push_back(std::move(c));
     return table;
   }();

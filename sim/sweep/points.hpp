@@ -14,6 +14,7 @@ struct Point {
   int number = 0;     ///< Starts at 1, in the order of the sweep.
   std::string label;  ///< "schedule=1f1b,micro_batches=16"
   SweepStep settings;
+  SweepStep orders = {};  ///< Orders of the user, in place of the names that `settings` has for them.
 };
 
 /// "micro_batches" of "run.micro_batches".

@@ -18,6 +18,7 @@
 #include "backends/backend.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/experiment/fold_replicas.hpp"
+#include "sim/plan/plan_words.hpp"
 #include "sim/result/metrics.hpp"
 
 namespace stagecraft {
@@ -85,7 +86,9 @@ ResolvedPoint resolve_point(const Sweep& sweep, const Point& point) {
   ResolvedPoint resolved;
   config::Problems problems;
   try {
-    config::Value checked = checked_scenario(sweep.base, point.settings, problems);
+    SweepStep settings = point.settings;
+    settings.insert(settings.end(), point.orders.begin(), point.orders.end());
+    config::Value checked = checked_scenario(sweep.base, settings, problems);
     resolved.problems = problems.list();
     resolved.ill_formed = !problems.empty();
     if (problems.empty()) resolved.scenario = settled_scenario(std::move(checked));
@@ -101,6 +104,7 @@ ResolvedPoint resolve_point(const Sweep& sweep, const Point& point) {
 void PointRunner::try_to_run(const Scenario& scenario, PointResult& result) try {
   previous_ = read_experiment(scenario, previous_ ? &*previous_ : nullptr);
   const PlannedExperiment planned = plan_experiment(*previous_);
+  result.plan = plan_words(planned.plan);
   const bool is_simulated = get_from(backends::catalog(), "backend", backend_).clock == Clock::Simulated;
   const CompiledExperiment compiled = is_simulated ? compile_folded(planned, nullptr) : compile(planned);
   const Outcome outcome = stagecraft::run(compiled, backend_);
@@ -148,7 +152,8 @@ std::vector<std::string> hashes_of(const Sweep& sweep, const std::vector<Point>&
 // Messages between the processes of a sweep are CBOR.
 std::string to_bytes(const PointResult& r) {
   std::string bytes;
-  nlohmann::json::to_cbor({r.hash, r.scenario, r.status, r.code, r.message, r.seconds, r.machine, r.figures}, bytes);
+  nlohmann::json::to_cbor({r.hash, r.scenario, r.status, r.code, r.message, r.seconds, r.machine, r.plan, r.figures},
+                          bytes);
   return bytes;
 }
 
@@ -156,8 +161,8 @@ PointResult result_from_bytes(const std::string& bytes) {
   const nlohmann::json json = nlohmann::json::from_cbor(bytes);
   PointResult r;
   r.hash = json[0], r.scenario = json[1], r.status = json[2], r.code = json[3], r.message = json[4];
-  r.seconds = json[5], r.machine = json[6];
-  for (const nlohmann::json& f : json[7]) r.figures.push_back(f.get<double>());
+  r.seconds = json[5], r.machine = json[6], r.plan = json[7];
+  for (const nlohmann::json& f : json[8]) r.figures.push_back(f.get<double>());
   return r;
 }
 

@@ -19,6 +19,7 @@ struct PointResult {
   std::string status = "ok", code, message;
   double seconds = 0;           ///< Wall time.
   std::string machine;          ///< Where measured figures come from.
+  std::string plan;             ///< plan_words(); empty without a plan.
   std::vector<double> figures;  ///< Ordered as metrics(); empty if it did not run. NaN: not known.
 
   bool ran() const { return status == "ok"; }

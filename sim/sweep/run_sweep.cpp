@@ -18,6 +18,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/farm/job_farm.hpp"
+#include "sim/sweep/own_schedules.hpp"
 #include "sim/sweep/store.hpp"
 
 namespace stagecraft {
@@ -186,6 +187,7 @@ SweepPlan plan_sweep(const SweepOptions& options) {
   get_from(backends::catalog(), "backend", plan.backend);
   plan.out = options.out.empty() ? plan.sweep.name + ".db" : options.out;
   plan.points = points_of(plan.sweep, plan.warnings);
+  add_own_orders(plan.sweep, options.own_schedules, plan.points);
   std::set<int> chosen_numbers;
   for (const Point& p : options.only.empty() ? plan.points : only(plan.points, options.only))
     chosen_numbers.insert(p.number);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/core/quantity.hpp"
+#include "sim/experiment/own_orders.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/table.hpp"
 
@@ -27,6 +28,7 @@ struct SweepOptions {
   std::string out = {};                 ///< Empty: the sweep's name with .db, in the working folder.
   bool together = false;                ///< Processes that a launcher has started share the sweep.
   std::vector<std::string> parts = {};  ///< Files with results of the same sweep, which are merged before it runs.
+  std::vector<OwnSchedule> own_schedules = {};  ///< Their names may be values of run.schedule.
   std::function<bool()> stop = [] { return false; };
 };
 

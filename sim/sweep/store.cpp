@@ -46,7 +46,7 @@ std::string utc_now() {
 bool has_nothing(const Database& database) { return database.number("SELECT count(*) FROM sqlite_schema") == 0; }
 
 /// Columns of the table `result` before its metrics.
-constexpr const char* kResultColumns = "hash, backend, version, status, code, message, wall_s, finished, machine";
+constexpr const char* kResultColumns = "hash, backend, version, status, code, message, wall_s, finished, machine, plan";
 
 /// Refuses a file that is not one of sweep results, before SQLite changes anything in it.
 const std::string& checked_file(const std::string& file) {
@@ -103,7 +103,7 @@ SweepTable table_of(const Database& database) try {
   table.backend = sweep.getColumn(2).getString();
   table.version = sweep.getColumn(3).getString();
   table.text = sweep.getColumn(4).getString();
-  Statement select(database.sql(), "SELECT number, label, settings, status, code, message, hash" +
+  Statement select(database.sql(), "SELECT number, label, settings, status, code, message, hash, plan" +
                                        selected_metrics(database) + " FROM (" + points_with_results(database) + ")");
   while (select.executeStep()) {
     const auto text = [&](int column) { return select.getColumn(column).getString(); };
@@ -114,9 +114,10 @@ SweepTable table_of(const Database& database) try {
                  .code = text(4),
                  .message = text(5),
                  .hash = text(6),
+                 .plan = text(7),
                  .figures = {}};
     check_settings(database.file(), row.number, row.settings);
-    for (int i = 0; i < static_cast<int>(metrics().size()); ++i) row.figures.push_back(number_or_nan(select, 7 + i));
+    for (int i = 0; i < static_cast<int>(metrics().size()); ++i) row.figures.push_back(number_or_nan(select, 8 + i));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -209,7 +210,7 @@ int Store::take_over(const Origin& origin) try {
   Statement insert(database_->sql(), fmt::format(R"sql(
 INSERT OR IGNORE INTO result ({0}{1})
   SELECT hash, backend, ?2, status, code, CASE WHEN message = '' THEN 'from version ' || version ELSE message END,
-         wall_s, finished, machine{1}
+         wall_s, finished, machine, plan{1}
   FROM result WHERE backend = ?1 AND version <> ?2 AND status = 'ok' ORDER BY finished DESC)sql",
                                                  kResultColumns, metric_names()));
   SQLite::bind(insert, origin.backend, origin.version);
@@ -228,15 +229,15 @@ void Store::add(const PointResult& r, const Origin& origin) try {
   scenario.exec();
   std::string marks;
   for (std::size_t i = 0; i < metrics().size(); ++i) marks += ", ?";
-  Statement insert(sql, fmt::format("INSERT OR REPLACE INTO result ({}{}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?{})",
+  Statement insert(sql, fmt::format("INSERT OR REPLACE INTO result ({}{}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?{})",
                                     kResultColumns, metric_names(), marks));
   SQLite::bind(insert, r.hash, origin.backend, origin.version, r.status, r.code, r.message, r.seconds, utc_now(),
-               r.machine);
+               r.machine, r.plan);
   for (int i = 0; i < std::ssize(r.figures); ++i) {
     if (is_whole(metrics()[i].unit))
-      insert.bind(i + 10, static_cast<std::int64_t>(r.figures[i]));
+      insert.bind(i + 11, static_cast<std::int64_t>(r.figures[i]));
     else
-      insert.bind(i + 10, r.figures[i]);
+      insert.bind(i + 11, r.figures[i]);
   }
   insert.exec();
   transaction.commit();

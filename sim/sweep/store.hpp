@@ -28,7 +28,7 @@ class Database;
 class Store {
  public:
   static constexpr int kApplication = 0x53435357;  ///< SQLite's application_id: "SCSW".
-  static constexpr int kLayout = 5;                ///< user_version.
+  static constexpr int kLayout = 6;                ///< user_version.
 
   /// Opens or creates the file. InputError if it has other content or another layout, or if another process writes it.
   explicit Store(const std::string& file);

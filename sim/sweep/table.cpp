@@ -142,6 +142,14 @@ TableColumns<PointRow> text_columns(const std::vector<PointRow>& rows) {
   return columns;
 }
 
+/// The plan of all points that have one, where it is the same.
+std::string shared_plan(const SweepTable& table) {
+  std::set<std::string> plans;
+  for (const SweepRow& row : table.rows)
+    if (!row.plan.empty()) plans.insert(row.plan);
+  return plans.size() == 1 ? *plans.begin() : std::string();
+}
+
 Table printed(const SweepTable& table) {
   using Row = PointRow;
   const std::vector<PointRow> rows = point_rows(table);
@@ -167,6 +175,11 @@ Table printed(const SweepTable& table) {
     columns.push_back({{.key = point_column(key), .files = InFiles::Json, .rows = InRows::Failed}, unless_missing});
   }
   for (auto& column : text_columns(rows)) columns.push_back(std::move(column));
+  TableColumn plan{.key = point_column("plan"), .width = 4, .align = TextAlign::Left, .widens = true, .drop_order = 7};
+  const bool is_varied =
+      std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.column.heading == "plan"; });
+  if (shared_plan(table).empty()) plan.heading = is_varied ? "plan in words" : "plan";
+  columns.push_back({plan, [](const Row& r) { return r.row->plan; }});
   Table printed_table = make_table<Row>(columns, rows, [](const Row& r) { return failure_text(*r.row); });
   const ComparableRows compared = rows_on_usual_devices(table);
   for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -204,8 +217,9 @@ int SweepTable::missing() const {
 Table rows_of(const SweepTable& table) { return printed(table); }
 
 std::string to_text(const SweepTable& table, const TextLayout& layout) {
-  return wrap_lines(table.title + "\n\n", layout.width) + to_text(printed(table), layout) +
-         seed_statistics_text(table, layout);
+  const std::string plan = shared_plan(table);
+  return wrap_lines(table.title + (plan.empty() ? "\n\n" : "\n" + plan + "\n\n"), layout.width) +
+         to_text(printed(table), layout) + seed_statistics_text(table, layout);
 }
 
 std::string sweep_csv(const SweepTable& table) { return to_csv(printed(table)); }

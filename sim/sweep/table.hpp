@@ -17,6 +17,7 @@ struct SweepRow {
   std::string settings;  ///< JSON: a map from path to value.
   std::string status, code, message;
   std::string hash;             ///< Hash of the scenario.
+  std::string plan = {};        ///< plan_words(); empty without a plan.
   std::vector<double> figures;  ///< Ordered as metrics(); NaN: not known.
 };
 

@@ -3,6 +3,7 @@
 #include "sim/sweep/value_names.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include <fmt/core.h>
@@ -32,6 +33,13 @@ std::map<std::string, std::string> different_fields(const std::map<std::string, 
   return names;
 }
 
+/// What {csv: FILE}, an order of the user, is called without a label.
+std::optional<std::string> order_name(const config::Value& value) {
+  const config::Value* file = value.is_map() && value.members.size() == 1 ? value.find("csv") : nullptr;
+  if (!file || !file->is_scalar()) return {};
+  return std::filesystem::path(file->text).stem().string();
+}
+
 }  // namespace
 
 std::optional<std::string> take_label(config::Value& value) {
@@ -51,7 +59,7 @@ AxisLabels axis_labels(const std::string& sweep_text, LabelKey key) {
   if (!axes || !axes->is_map()) return labels;
   for (const config::Member& axis : axes->members)
     for (config::Value value : axis.value.items)
-      if (const std::optional<std::string> label = take_label(value))
+      if (std::optional<std::string> label = take_label(value); label || (label = order_name(value)))
         if (const std::optional<Json> json = Json::parse(config::to_json(value)))
           labels[axis.key][key == LabelKey::Text ? one_line(*json) : json->dump()] = *label;
   return labels;

@@ -19,7 +19,7 @@ std::optional<std::string> take_label(config::Value&);
 /// How the values are written that have labels: as one_line() does, or as JSON.
 enum class LabelKey { Text, Json };
 
-/// The labels in the text of a sweep file.
+/// The labels in the text of a sweep file; an order of the user, {csv: FILE}, has the name of its file without one.
 AxisLabels axis_labels(const std::string& sweep_text, LabelKey = LabelKey::Text);
 
 /// The value as YAML on one line.

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Schedules and planners as Python functions: orders.py STAGECRAFT."""
+import concurrent.futures
 import pathlib
 import sys
+import tempfile
 import unittest
 
 import support
@@ -181,6 +183,83 @@ class Schedules(unittest.TestCase):
             yield from one_f_one_b.order(rank, pipeline)
         sc.schedule(looks, ranks=2, micro_batches=2, forward=3, input_gradient=4, weight_gradient=5)
         self.assertEqual([(c["forward"], c["backward"]) for c in seen[:2]], [(3, 9), (3, 9)])
+
+
+class Tables(unittest.TestCase):
+    """A function and a file in compare, plan, search and sweep, next to the built-in schedule that has the same order."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        order = sc.schedule(one_f_one_b, ranks=4, micro_batches=8).grid()
+        rows = [",".join(cell for cell in line.split("|")[1].split() if "U" not in cell) for line in order.splitlines() if "|" in line]
+        self.file = self.folder / "written.csv"
+        self.file.write_text("\n".join(rows) + "\n")
+
+    def test_compare(self):
+        table = sc.compare(SCENARIO, schedules=["1f1b", self.file, one_f_one_b])
+        periods = {row["name"]: row["period_s"] for row in table}
+        self.assertEqual(periods["written"], periods["1f1b"])
+        self.assertEqual(periods["one_f_one_b"], periods["1f1b"])
+
+    def test_plan(self):
+        for schedule, name in ((one_f_one_b, "one_f_one_b"), (self.file, "written")):
+            ours = sc.plan(SCENARIO, planners=["balanced", "brute"], schedule=schedule)
+            theirs = sc.plan(SCENARIO, planners=["balanced", "brute"])
+            self.assertEqual({row["schedule"] for row in ours}, {name})
+            self.assertEqual([row["period_s"] for row in ours], [row["period_s"] for row in theirs])
+
+    def test_search_asks_a_function_for_the_order_of_each_plan(self):
+        ours = sc.search("examples/search-slow-link", schedules=[one_f_one_b])
+        theirs = sc.search("examples/search-slow-link", schedules=["1f1b"])
+        self.assertEqual({row["schedule"] for row in ours}, {"one_f_one_b"})
+        self.assertEqual([row["period_s"] for row in ours], [row["period_s"] for row in theirs])
+        self.assertAlmostEqual(sc.run(ours.best, backend="ideal").period, ours[0]["period_s"], delta=1e-12)
+
+    def test_search_by_an_executor_with_a_function(self):
+        with concurrent.futures.ThreadPoolExecutor(2) as executor:
+            ours = sc.search("examples/search-slow-link", schedules=[one_f_one_b], executor=executor)
+        self.assertEqual(ours.text, sc.search("examples/search-slow-link", schedules=[one_f_one_b]).text)
+
+    def test_search_runs_a_file_on_plans_of_its_shape(self):
+        table = sc.search(SCENARIO, schedules=[self.file], sets={"plan.micro_batch_size": 2})
+        self.assertEqual({(row["schedule"], row["stages"], row["micro_batches"]) for row in table}, {("written", 4, 8)})
+
+    def test_an_exception_of_the_function_ends_the_search(self):
+        def fails(rank, pipeline):
+            raise ZeroDivisionError("of the test")
+            yield
+        with self.assertRaisesRegex(ZeroDivisionError, "of the test"):
+            sc.search("examples/search-slow-link", schedules=[fails])
+
+    def test_a_function_named_as_a_built_in_schedule_is_refused(self):
+        with self.assertRaisesRegex(sc.InputError, "built-in schedule 'gpipe'"):
+            sc.search("examples/search-slow-link", schedules=[sc.schedule_function(one_f_one_b.order, name="gpipe")])
+
+    def swept(self, values, **more):
+        file = self.folder / "sweep.yaml"
+        file.write_text(f"schema: sweep/1\nbase: {pathlib.Path(SCENARIO).absolute()}\nbackend: ideal\n"
+                        f"axes: {{run.schedule: {values}, run.micro_batches: [4, 8]}}\n")
+        return sc.sweep(file, out=self.folder / "out.db", **more)
+
+    def test_sweep(self):
+        table = self.swept("[1f1b, one_f_one_b]", schedules=[one_f_one_b])
+        rows = {(row["settings"]["run.schedule"], row["settings"]["run.micro_batches"]): row["period_s"] for row in table}
+        for micro_batches in (4, 8):
+            self.assertEqual(rows["one_f_one_b", micro_batches], rows["1f1b", micro_batches])
+        self.assertIn("one_f_one_b", table.text)
+        self.assertEqual(self.swept("[1f1b, {csv: written.csv}]")[3]["period_s"], rows["1f1b", 8])
+
+    def test_a_sweep_without_the_function_refuses_its_name(self):
+        with self.assertRaisesRegex(sc.InputError, "'one_f_one_b' is not known"):
+            self.swept("[1f1b, one_f_one_b]")
+
+    def test_a_point_without_a_plan_says_so_and_a_wrong_order_ends_the_sweep(self):
+        table = self.swept("[1f1b, one_f_one_b]", schedules=[one_f_one_b], sets={"plan.stages": 5})
+        self.assertEqual([row["message"] for row in table[:2]], [row["message"] for row in table[2:]])
+        with self.assertRaisesRegex(sc.InputError, "missing"):
+            self.swept("[forgets]", schedules=[sc.schedule_function(lambda rank, pipeline: [sc.F(0)], name="forgets")])
 
 
 class Planners(unittest.TestCase):

@@ -248,6 +248,7 @@ class Behavior(unittest.TestCase):
         readme = pathlib.Path("tools/python/README.md").read_text()
         for name in ("load", "check", "run", "schedule", "compare", "plan", "search", "sweep", "explain"):
             self.assertIn(f"`{name}(", readme)
+        self.assertEqual(dir(sc), sorted(sc.__all__))
         for name in sc.__all__:
             value = getattr(sc, name)
             if inspect.isfunction(value):

@@ -32,11 +32,12 @@ struct ComparedUnit {
   double factor;
 };
 
-ComparedUnit compared_unit(MetricUnit unit, bool is_large) {
+/// The unit in which all runs are written, by the value of the first.
+ComparedUnit compared_unit(MetricUnit unit, double first) {
   constexpr double kMebibyte = 1024.0 * 1024, kGibibyte = 1024 * kMebibyte, kDay = 86400;
   switch (unit) {
     case MetricUnit::Time:
-      return {"ms", 1e3};
+      return first >= 1 ? ComparedUnit{"s", 1} : ComparedUnit{"ms", 1e3};
     case MetricUnit::TrainingTime:
       return {"days", 1 / kDay};
     case MetricUnit::SampleRate:
@@ -44,7 +45,7 @@ ComparedUnit compared_unit(MetricUnit unit, bool is_large) {
     case MetricUnit::TokenRate:
       return {"k/s", 1e-3};
     case MetricUnit::Size:
-      return is_large ? ComparedUnit{"GiB", 1 / kGibibyte} : ComparedUnit{"MiB", 1 / kMebibyte};
+      return first >= kLargeSize ? ComparedUnit{"GiB", 1 / kGibibyte} : ComparedUnit{"MiB", 1 / kMebibyte};
     case MetricUnit::Share:
       return {"%", 100};
     case MetricUnit::Energy:
@@ -124,7 +125,7 @@ std::vector<NumberRow> number_rows(const std::vector<NamedResults>& runs) {
   for (const Metric& m : metrics()) {
     // What depends on the model or on the budget is left out unless all runs have it.
     if (!m.has(kCompared) || (*m.path && !is_in_all(runs, m))) continue;
-    const ComparedUnit unit = compared_unit(m.unit, value_in(runs.front().results, m.name) >= kLargeSize);
+    const ComparedUnit unit = compared_unit(m.unit, value_in(runs.front().results, m.name));
     const std::vector<double> before = rows.empty() ? std::vector<double>() : rows.back().values;
     add(m.heading, unit.name, [&](const Json& j) { return value_in(j, m.name) * unit.factor; });
     if (m.has(kPredicted))
@@ -142,10 +143,9 @@ std::string change(double value, double base, bool is_share) {
 
 TableCell cell_of(const NumberRow& row, std::size_t run) {
   const double value = row.values[run];
-  const std::string difference = run == 0 ? "" : change(value, row.values.front(), row.unit == "%");
   if (std::isnan(value)) return {value, "not timed"};
   const std::string interval = row.intervals.empty() ? "" : row.intervals[run];
-  return {value, fmt::format("{:.5g} {}{}{:>14}", value, row.unit, interval, difference)};
+  return {value, fmt::format("{:.5g} {}{}", value, row.unit, interval)};
 }
 
 TableColumns<NumberRow> columns_of(const std::vector<std::string>& runs) {
@@ -156,14 +156,21 @@ TableColumns<NumberRow> columns_of(const std::vector<std::string>& runs) {
                                     .gap = 0},
                                    &NumberRow::name},
                                   {{.key = word_column("unit", "Unit of the row.")}, &NumberRow::unit}};
-  for (std::size_t i = 0; i < runs.size(); ++i)
+  for (std::size_t i = 0; i < runs.size(); ++i) {
     columns.push_back(
         {{.key = only(number_column(runs[i], "", "Value in this run, in the unit of the row; nan: not timed."),
                       "one for each run"),
           .heading = runs[i],
-          .width = 31,
-          .gap = 0},
+          .width = 17,
+          .widens = true},
          [i](const NumberRow& row) { return cell_of(row, i); }});
+    if (i > 0)
+      columns.push_back({{.heading = "change", .width = 13}, [i](const NumberRow& row) {
+                           return std::isnan(row.values[i])
+                                      ? ""
+                                      : change(row.values[i], row.values.front(), row.unit == "%");
+                         }});
+  }
   return columns;
 }
 

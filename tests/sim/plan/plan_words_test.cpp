@@ -23,9 +23,10 @@ Plan plan_of(int stages, int replicas, const Degrees& group, int micro_batch_siz
 }  // namespace
 
 TEST_CASE("a plan is written as training frameworks count it, without degrees of 1") {
-  CHECK(plan_line(chain_plan(4, 4, 8)) == "PP 4 · MBS 1 x 8 = 8 samples");
-  CHECK(plan_line(chain_plan(1, 1, 1)) == "PP 1 · MBS 1 x 1 = 1 sample");
-  CHECK(plan_line(plan_of(8, 8, {.tensor = 4}, 8, 1024)) == "TP 4 · PP 8 · DP 8 · MBS 1 x 128 = 1,024 samples");
+  CHECK(plan_line(chain_plan(4, 4, 8), 0) == "PP 4 · MBS 1 x 8 = 8 samples");
+  CHECK(plan_line(chain_plan(1, 1, 1), 512) == "PP 1 · MBS 1 x 1 = 1 sample of 512 tokens");
+  CHECK(plan_line(plan_of(8, 8, {.tensor = 4}, 8, 1024), 8192) ==
+        "TP 4 · PP 8 · DP 8 · MBS 1 x 128 = 1,024 samples of 8,192 tokens");
   CHECK(plan_words(plan_of(2, 2, {.context = 2, .tensor = 2, .expert = 4}, 8, 16)) ==
         "TP 2 · CP 2 · EP 4 · PP 2 · DP 2 · MBS 4 x 2");
 }
@@ -65,7 +66,7 @@ TEST_CASE("what stages do not share comes stage by stage, and of many stages as 
 TEST_CASE("replicas that take micro-batches in turn each run their part of them") {
   Plan plan = plan_of(2, 3, {}, 1, 6);
   for (Stage& stage : plan.stages) stage.share = Share::MicroBatches;
-  CHECK(plan_line(plan) == "PP 2 · DP 3 · MBS 1 x 2 = 6 samples");
+  CHECK(plan_line(plan, 0) == "PP 2 · DP 3 · MBS 1 x 2 = 6 samples");
 }
 
 }  // namespace stagecraft::plan_words_test

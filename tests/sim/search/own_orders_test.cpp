@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "sim/experiment/own_orders.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/search/choices.hpp"
-#include "sim/search/own_orders.hpp"
 
 namespace stagecraft::own_orders_test {
 namespace {

@@ -214,7 +214,7 @@ TEST_CASE("foreign files are refused and left as they are") {
         "0: : '" + text + "' cannot be read as results of a sweep: " + text + ": file is not a database" + help);
   CHECK(refusal(other) == "0: : '" + other + "' is a database of something else, not of sweep results" + help);
   CHECK(refusal(newer) ==
-        "0: : '" + newer + "' has layout 7 of another stagecraft; this one reads and writes layout 5" + help);
+        "0: : '" + newer + "' has layout 7 of another stagecraft; this one reads and writes layout 6" + help);
   CHECK(read_file(text) + read_file(other) + read_file(newer) == before);
   CHECK(refusal(folder / "no/such/folder.db").starts_with("0: : there is no folder"));
   CHECK(refusal(folder / ".").ends_with("[name a file for the results, such as results.db]\n"));

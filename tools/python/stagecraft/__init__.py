@@ -20,7 +20,7 @@ from . import _executors, _process
 from ._errors import BackendError, Diagnostic, Infeasible, InputError, InternalError, StagecraftError, diagnostic_of
 from ._executors import Executor
 from ._orders import (B, Device, F, I, Layer, Op, Order, Pipeline, Planner, Problem, R, Schedule, Stage, W, as_schedule,
-                      planned, schedule_function, stage)
+                      planned, schedule_function, stage, words_and_functions)
 from ._results import Picture, Run, SearchResult, Table, compared
 
 __all__ = ["B", "BackendError", "CheckResult", "Device", "Diagnostic", "Executor", "F", "I", "Infeasible", "InputError", "InternalError",
@@ -30,6 +30,7 @@ __all__ = ["B", "BackendError", "CheckResult", "Device", "Diagnostic", "Executor
 
 Sets = Union[Mapping[str, Any], Iterable[str], None]
 Progress = Callable[[dict[str, Any]], None]
+ScheduleLike = Union[str, "os.PathLike[str]", Schedule, Order]
 ScenarioLike = Union[str, "os.PathLike[str]", Mapping[str, Any], "Scenario"]
 
 
@@ -127,6 +128,20 @@ def _asked(scenario: ScenarioLike, sets: Sets) -> tuple[dict[str, Any], Any]:
     return {"file": os.fspath(scenario), "sets": list(_assignments(sets))}, None
 
 
+def _ask_for_order(params: dict[str, Any], schedule: Optional[ScheduleLike]) -> Optional[_process.Answer]:
+    """Makes the request ask for a schedule: a name, a file NAME.csv or a function, which answers questions."""
+    if schedule is None:
+        return None
+    if isinstance(schedule, (str, os.PathLike)):
+        word = os.fspath(schedule)
+        value = json.dumps({"csv": os.path.abspath(word)}) if word.endswith(".csv") else word
+        params["sets"].append(f"run.schedule={value}")
+        return None
+    order = as_schedule(schedule)
+    params["order"] = order._request()
+    return order._answer
+
+
 @dataclasses.dataclass(frozen=True)
 class CheckResult:
     """What check() found; true when nothing is wrong."""
@@ -148,26 +163,19 @@ def check(*files: Union[str, "os.PathLike[str]"], sets: Sets = None) -> CheckRes
 
 
 def run(scenario: ScenarioLike, *, backend: Optional[str] = None, sets: Sets = None,
-        schedule: Union[Schedule, Order, str, None] = None, planner: Union[Planner, str, None] = None, diagnose: bool = True,
+        schedule: Optional[ScheduleLike] = None, planner: Union[Planner, str, None] = None, diagnose: bool = True,
         memory: bool = True, progress: Optional[Progress] = None) -> Run:
     """Runs a scenario on a backend: without a name on simgrid, above 64 devices on fluid.
 
-    `schedule` and `planner` may be functions: see schedule_function() and stage(). `diagnose=False` leaves out what limits
-    the run, and `memory=False` memory over time; both take time in large runs."""
+    `schedule` and `planner` may be functions, and `schedule` a file NAME.csv: see schedule_function() and stage().
+    `diagnose=False` leaves out what limits the run, and `memory=False` memory over time; both take time in large runs."""
     params, keep = _asked(scenario, sets)
     params.update(backend=backend, diagnose=diagnose, memory=memory)
-    if isinstance(schedule, str):
-        params["sets"].append(f"run.schedule={schedule}")
     if isinstance(planner, str):
         params["sets"].append(f"plan.planner={planner}")
     if planner is not None and not isinstance(planner, str):
         params["plan"] = planned(planner, _process.server.request("load", {**params, "details": True}))
-    answer = None
-    if schedule is not None and not isinstance(schedule, str):
-        order = as_schedule(schedule)
-        params["order"] = order._request()
-        answer = order._answer
-    result: Run = _process.server.request("run", params, progress, answer, after=Run)
+    result: Run = _process.server.request("run", params, progress, _ask_for_order(params, schedule), after=Run)
     del keep
     return result
 
@@ -193,8 +201,7 @@ def schedule(order: Union[str, Schedule, Order], *, ranks: int, micro_batches: i
     return result
 
 
-def compare(scenario: Union[ScenarioLike, Sequence[Run]], *,
-            schedules: Union[str, Sequence[Union[str, Schedule, Order, "os.PathLike[str]"]]] = "all",
+def compare(scenario: Union[ScenarioLike, Sequence[Run]], *, schedules: Union[str, Sequence[ScheduleLike]] = "all",
             backend: str = "ideal", by: str = "period", replay: int = 0, sets: Sets = None,
             progress: Optional[Progress] = None) -> Table:
     """Schedules on one scenario, best first by period, time, memory or traffic; or several runs next to each other.
@@ -203,31 +210,27 @@ def compare(scenario: Union[ScenarioLike, Sequence[Run]], *,
     if isinstance(scenario, Sequence) and not isinstance(scenario, (str, bytes)):
         return compared(list(scenario))
     params, keep = _asked(cast(ScenarioLike, scenario), sets)
-    given = [schedules] if isinstance(schedules, str) else list(schedules)
-    words = [os.fspath(one) for one in given if isinstance(one, (str, os.PathLike))]
-    orders = {order.name: order for order in (as_schedule(cast(Any, one)) for one in given
-                                              if not isinstance(one, (str, os.PathLike)))}
-    if len(words) + len(orders) < len(given):
-        raise ValueError("functions with the same name cannot be told apart; give one a name: schedule_function(f, name=...)")
+    words, own = words_and_functions([schedules] if isinstance(schedules, str) else schedules)
     answer = _process.server.request(
-        "compare", {**params, "schedules": ",".join(words), "orders": [order._request() for order in orders.values()],
-                    "backend": backend, "by": by, "replay": replay},
-        progress, lambda question: orders[question["name"]]._answer(question))
+        "compare", {**params, "schedules": ",".join(words), "functions": own.requests(),
+                    "backend": backend, "by": by, "replay": replay}, progress, own.answer)
     del keep
     return Table(answer["table"], "schedules", answer["text"])
 
 
 def plan(scenario: ScenarioLike, *, planners: Union[str, Sequence[str]] = "all", backend: str = "ideal", replay: int = 0,
-         sets: Sets = None, progress: Optional[Progress] = None) -> Table:
-    """Planners on one scenario: predicted and simulated time, lower bound, memory."""
+         schedule: Optional[ScheduleLike] = None, sets: Sets = None, progress: Optional[Progress] = None) -> Table:
+    """Planners on one scenario, with its schedule or another: predicted and simulated time, lower bound, memory."""
     params, keep = _asked(scenario, sets)
     names = planners if isinstance(planners, str) else ",".join(planners)
-    answer = _process.server.request("plan", {**params, "planners": names, "backend": backend, "replay": replay}, progress)
+    answer_function = _ask_for_order(params, schedule)
+    answer = _process.server.request("plan", {**params, "planners": names, "backend": backend, "replay": replay}, progress,
+                                     answer_function)
     del keep
     return Table(answer["table"], "plans", answer["text"])
 
 
-def search(scenario: ScenarioLike, *, schedules: Sequence[str] = (), weights: Sequence[str] = (),
+def search(scenario: ScenarioLike, *, schedules: Sequence[ScheduleLike] = (), weights: Sequence[str] = (),
            seconds: Optional[float] = None, contended: bool = True, threads: int = 0, sets: Sets = None,
            objective: str = "time", margin: float = 0.06, executor: Optional[Executor] = None,
            progress: Optional[Progress] = None) -> SearchResult:
@@ -235,17 +238,21 @@ def search(scenario: ScenarioLike, *, schedules: Sequence[str] = (), weights: Se
     objective "cost" or "energy" for the cheapest or for the least energy. The first row leaves the share `margin` of each
     device's memory free, if any row does.
 
+    A schedule is a name, a file NAME.csv, whose order runs on plans with as many stages and micro-batches, or a function,
+    which gives an order for each plan.
+
     `executor`, anything whose submit() returns futures, makes the plans and runs the simulations; the answer is the same.
-    Its workers need this module, the program and the files of the scenario; `threads` is not used then."""
+    Its workers need this module, the program, the functions and the files of the scenario; `threads` is not used then."""
     params, keep = _asked(scenario, sets)
-    params.update(schedules=list(schedules), weights=list(weights), contended=contended, threads=threads,
+    words, own = words_and_functions(schedules)
+    params.update(schedules=words, functions=own.requests(), weights=list(weights), contended=contended, threads=threads,
                   objective=objective, margin=margin)
     if seconds is not None:
         params["seconds"] = seconds
     if executor is None:
-        answer = _process.server.request("search", params, progress)
+        answer = _process.server.request("search", params, progress, own.answer)
     else:
-        answer = _executors.search(executor, params, _text_of_temporary(keep), progress)
+        answer = _executors.search(executor, params, own, _text_of_temporary(keep), progress)
     best: Optional[Scenario] = None
     if answer.get("best") is not None:
         best_sets = [] if answer["as_written_is_best"] else answer["best"]
@@ -254,21 +261,29 @@ def search(scenario: ScenarioLike, *, schedules: Sequence[str] = (), weights: Se
 
 
 def sweep(file: Union[str, "os.PathLike[str]"], *, out: Union[str, "os.PathLike[str]"], backend: Optional[str] = None,
-          jobs: int = 0, sets: Sets = None, only: Sequence[str] = (), executor: Optional[Executor] = None,
-          parts: Optional[int] = None, progress: Optional[Progress] = None) -> Table:
+          jobs: int = 0, schedules: Sequence[Union[Schedule, Order]] = (), sets: Sets = None, only: Sequence[str] = (),
+          executor: Optional[Executor] = None, parts: Optional[int] = None, progress: Optional[Progress] = None) -> Table:
     """Runs every point of a sweep that has no result in the SQLite file `out` yet.
+
+    `schedules` are functions whose names the file has among the values of run.schedule. Each gives an order for the plan of
+    each point that has its name. They do not go with an executor.
 
     `executor`, anything whose submit() returns futures, runs the points in `parts` parts, 16 by default; the results are the
     same. Its workers need this module, the program and the files of the sweep. Each part has `jobs` processes, one by
     default. After an error the parts that have ended are in `out`, and the next sweep runs the others."""
     if parts is not None and parts < 1:
         raise ValueError("parts is at least 1")
+    if schedules and executor is not None:
+        raise ValueError("functions are asked in this process, so leave the executor out, or write their orders to files: "
+                         "run.schedule: {csv: NAME.csv}")
     params: dict[str, Any] = {"file": os.fspath(file), "out": os.fspath(out), "jobs": jobs, "only": list(only),
                               "sets": list(_assignments(sets))}
     if backend is not None:
         params["backend"] = backend
+    own = words_and_functions(schedules)[1]
+    params["functions"] = own.requests()
     if executor is None:
-        answer = _process.server.request("sweep", params, progress)
+        answer = _process.server.request("sweep", params, progress, own.answer)
     else:
         answer = _executors.sweep(executor, params, parts, progress)
     return Table(answer["table"], "points", answer["text"])
@@ -277,3 +292,7 @@ def sweep(file: Union[str, "os.PathLike[str]"], *, out: Union[str, "os.PathLike[
 def explain(path: str) -> str:
     """Text about a field by its dotted path, a term such as bubble, or a name such as 1f1b."""
     return str(_process.server.request("explain", {"path": path})["text"])
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,7 +14,7 @@ import tempfile
 import time
 from typing import Any, Callable, Mapping, Optional, Protocol, Sequence
 
-from . import _errors, _process
+from . import _errors, _orders, _process
 
 _PARTS = 16  #: The most parts of a sweep, unless the caller says how many.
 _SOME_POINTS_FAILED = 3
@@ -161,9 +161,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_idle)
 
 
-def search_task(params: str, scenario: str, task: str) -> str:
+def search_task(params: str, scenario: str, task: str, own: Optional[_orders.Functions] = None) -> str:
     """In a worker: evaluates a task of a search. `params` is the question as JSON, and `scenario` the text of its file where
-    only the process that searches has one."""
+    only the process that searches has one. `own` has the schedules that are functions."""
     try:
         server = _idle.pop()
     except IndexError:
@@ -174,7 +174,7 @@ def search_task(params: str, scenario: str, task: str) -> str:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="search-"))
             request["file"] = _write(os.path.join(folder, "scenario.yaml"), scenario.encode())
         try:
-            result = str(server.request("search_task", request)["result"])
+            result = str(server.request("search_task", request, None, own.answer if own else None)["result"])
         except BaseException:
             server.stop()
             raise
@@ -182,15 +182,19 @@ def search_task(params: str, scenario: str, task: str) -> str:
     return result
 
 
-def search(executor: Executor, params: Mapping[str, Any], scenario: str,
+def search(executor: Executor, params: Mapping[str, Any], own: _orders.Functions, scenario: str,
            progress: Optional[_process.Progress]) -> Any:
     """The answer to the request "search", with its plans and simulations evaluated by the executor."""
 
+    functions = (own,) if own.by_name else ()
+
     def answer(batch: dict[str, Any]) -> dict[str, Any]:
+        if batch["call"] != "search_tasks":
+            return own.answer(batch)
         question = json.dumps({**params, "file": _path(params["file"]), "question": batch["question"], "left": batch["left"]})
         tasks = batch["tasks"]
         results = [""] * len(tasks)
-        _do_parts(executor, search_task, [(question, scenario, task) for task in tasks],
+        _do_parts(executor, search_task, [(question, scenario, task, *functions) for task in tasks],
                   lambda number: f"task {number + 1} of {len(tasks)} in a batch of the search", results.__setitem__)
         return {"results": results}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import operator
+import os
 import sys
 from types import CodeType
 from typing import Any, Callable, Iterable, Optional, Sequence, Union, overload
@@ -149,6 +150,34 @@ def schedule_function(order: Optional[Order] = None, *, name: Optional[str] = No
 def as_schedule(given: Union[Schedule, Order]) -> Schedule:
     """A function as it is, or what schedule_function() made of it."""
     return given if isinstance(given, Schedule) else Schedule(given, getattr(given, "__name__", "function"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Functions:
+    """Schedules that are functions, by name. Executors send them to their workers."""
+
+    by_name: dict[str, Schedule]
+
+    def requests(self) -> list[dict[str, Any]]:
+        return [schedule._request() for schedule in self.by_name.values()]
+
+    def answer(self, question: dict[str, Any]) -> dict[str, Any]:
+        return self.by_name[question["name"]]._answer(question)
+
+
+def words_and_functions(given: Iterable[Any]) -> tuple[list[str], Functions]:
+    """Names and files of schedules, and functions."""
+    words: list[str] = []
+    functions: dict[str, Schedule] = {}
+    for one in given:
+        if isinstance(one, (str, os.PathLike)):
+            words.append(os.fspath(one))
+            continue
+        schedule = as_schedule(one)
+        if functions.setdefault(schedule.name, schedule) is not schedule:
+            raise ValueError("functions with the same name cannot be told apart; give one a name: "
+                             "schedule_function(f, name=...)")
+    return words, Functions(functions)
 
 
 @dataclasses.dataclass(frozen=True)

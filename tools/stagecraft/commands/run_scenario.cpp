@@ -9,9 +9,13 @@
 #include "backends/world.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/diagnosis/framework_check.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
+#include "sim/experiment/own_orders.hpp"
+#include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/interchange/frameworks.hpp"
 #include "sim/output/drawings.hpp"
 #include "sim/output/files.hpp"
 #include "sim/output/rank_table.hpp"
@@ -55,7 +59,7 @@ std::string headline(const Arguments& a, const CompiledExperiment& p, const Outc
   const std::vector<DeviceId> devices = devices_of(p.plan);
   return fmt::format("{}\n{} on {} of {}: {}, {}\n{}{}, {}\n\n", e.title.empty() ? "(untitled)" : e.title,
                      e.model->name, pluralize(static_cast<std::int64_t>(devices.size()), "device"), e.cluster->name,
-                     e.schedule.name(), plan_line(p.plan),
+                     schedule_title(e.schedule), plan_line(p.plan, tokens_of_sample(*e.model)),
                      p.schedule.search
                          ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                          : "",
@@ -157,6 +161,12 @@ void write_page(const Arguments& a, const CompiledExperiment& compiled, const Ou
   print_error("wrote {}\n", a.text("html"));
 }
 
+/// The rules of the framework that a plan breaks. It is simulated all the same, but the framework would not run it.
+void note_broken_rules(const CompiledExperiment& compiled) {
+  for (const Diagnostic& d : framework_refusals(compiled))
+    if (d.code != kModelRefusal && d.code != kScheduleRefusal) print_error("note: {}\n", full_message(d));
+}
+
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_table_format(a, {"text", "json", "csv", "markdown"});
@@ -173,6 +183,7 @@ int execute_run_scenario(const Arguments& a) {
   add_interval(compiled, outcome);
   add_diagnosis(compiled, outcome, a.text("FILE"), a.list("set"), a.flag("what-if") ? WhatIf::Every : WhatIf::First);
   for (const std::string& line : remarks(compiled)) print_error("note: {}\n", line);
+  note_broken_rules(compiled);
   if (outcome.timeline.processes > 1)
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
                 to_text(outcome.timeline.clock_uncertainty));

@@ -32,34 +32,38 @@ Diagnostic diagnostic_of(const ScheduleProblem& problem, const Where& where) {
           problem.code};
 }
 
-/// Problems count the ranks of the function.
-void check(const RankedPlan& ranked, const Rows& rows) {
+/// The rows as a schedule. Problems count the ranks of the function.
+Schedule checked(const RankedPlan& ranked, const Rows& rows) {
   Schedule schedule;
   for (const std::vector<OpOfLine>& row : rows) {
     schedule.ranks.emplace_back();
     for (const OpOfLine& op : row) schedule.ranks.back().push_back(op.op);
   }
   const auto problems = validate(schedule, ranked.plan, {.iterations = 1, .trains = current_order->def.trains});
-  if (problems.empty()) return;
+  if (problems.empty()) return schedule;
   std::vector<Diagnostic> list = grouped_diagnostics(
       problems, [&](const ScheduleProblem& problem) { return diagnostic_of(problem, place_of(problem, rows)); });
   if (cannot_be_done(problems.front())) throw Infeasible(list.front());
   throw InputError(std::move(list));
 }
 
-Schedule whole_of_function(const ScheduleInput& in) {
+/// One iteration of the current order, on the pipeline ranks of a plan.
+Schedule order_on(const RankedPlan& ranked, const ScheduleInput& in) {
   STAGECRAFT_CHECK(current_order != nullptr);
-  const RankedPlan ranked = on_ranks(in.plan);
   const Rows rows = current_order->rows(in, ranked.stages);
   if (rows.size() != ranked.devices.size())
     throw InputError({{current_order->where, fmt::format("schedule '{}'", current_order->name),
                        fmt::format("the function gives {}, but the plan has {}", pluralize(std::ssize(rows), "row"),
                                    pluralize(std::ssize(ranked.devices), "rank")),
                        "give one row for each rank", "ranks"}});
-  check(ranked, rows);
-  Schedule schedule = empty_schedule(in.plan);
-  for (std::size_t r = 0; r < rows.size(); ++r)
-    for (const OpOfLine& op : rows[r]) schedule.ranks[schedule.rank(ranked.devices[r])].push_back(op.op);
+  return checked(ranked, rows);
+}
+
+Schedule whole_of_function(const ScheduleInput& in) {
+  const RankedPlan ranked = on_ranks(in.plan);
+  Schedule order = order_on(ranked, in), schedule = empty_schedule(in.plan);
+  for (std::size_t r = 0; r < ranked.devices.size(); ++r)
+    schedule.ranks[schedule.rank(ranked.devices[r])] = std::move(order.ranks[RankId{r}]);
   return schedule;
 }
 
@@ -73,6 +77,11 @@ void define(FunctionOrder& order, Placement placement, int chunks) {
   if (placement != Placement::Any) order.def.chunks = {chunks, chunks, 1};
   order.def.equal_sizes = placement != Placement::Any;
   order.def.whole = whole_of_function;
+}
+
+Schedule order_on_ranks(const FunctionOrder& order, const ScheduleInput& in) {
+  const OrderScope scope(&order);
+  return order_on(on_ranks(in.plan), in);
 }
 
 OrderScope::OrderScope(const FunctionOrder* order) { current_order = order; }

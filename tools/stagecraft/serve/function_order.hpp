@@ -28,6 +28,9 @@ struct FunctionOrder {
 /// Defines the schedule in `order`, which must outlive whatever is built with it.
 void define(FunctionOrder& order, Placement, int chunks);
 
+/// One iteration without updates, a row for each pipeline rank of the plan, as a file has it.
+Schedule order_on_ranks(const FunctionOrder& order, const ScheduleInput&);
+
 /// Schedules of functions are built in this thread while the scope of their order lives.
 class OrderScope {
  public:

@@ -14,6 +14,7 @@
 #include "sim/output/text.hpp"
 #include "sim/output/timeline_picture.hpp"
 #include "sim/output/trace.hpp"
+#include "sim/schedule_file/csv.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/serve/session.hpp"
 #include "tools/stagecraft/serve/shared_arrays.hpp"
@@ -134,6 +135,7 @@ std::unique_ptr<FunctionOrder> read_order(Session& session, const Parameters& p)
                                                const std::vector<std::vector<StageId>>& stages) {
     Json question = question_of(in, stages);
     question["name"] = name;
+    const std::lock_guard lock(session.asking);
     session.connection.send(question);
     const std::optional<Json> answer = session.connection.receive();
     const Json* rows = answer ? answer->find("rows") : nullptr;
@@ -143,6 +145,30 @@ std::unique_ptr<FunctionOrder> read_order(Session& session, const Parameters& p)
     return result;
   };
   return order;
+}
+
+namespace {
+
+OwnOrder order_on(const FunctionOrder& order, const PlannedExperiment& planned) {
+  const Schedule one = order_on_ranks(order, {.plan = planned.plan, .costs = planned.costs});
+  return {order.name, to_csv(one), order.where.file};
+}
+
+}  // namespace
+
+std::vector<OwnSchedule> read_own_schedules(Session& session, const Parameters& p) {
+  std::vector<OwnSchedule> schedules;
+  for (const Json& given : p.items("functions")) {
+    const Json wrapped = JsonObject{{"order", given}};
+    const std::shared_ptr<const FunctionOrder> order = read_order(session, Parameters(wrapped, "functions"));
+    schedules.push_back(
+        {spec_of(*order), [order](const PlannedExperiment& planned) { return order_on(*order, planned); }});
+  }
+  return schedules;
+}
+
+OwnOrder order_for(const OwnSchedule& schedule, const Experiment& scenario) {
+  return schedule.order_on(plan_experiment(with_order(scenario, schedule.spec, weights_spec("auto"))));
 }
 
 Json keep_run(Session& session, std::unique_ptr<ServedRun> run, Json results, bool memory) {

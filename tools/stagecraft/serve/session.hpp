@@ -1,11 +1,13 @@
 #pragma once
 
+#include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
-#include "sim/experiment/run.hpp"
+#include "sim/experiment/own_orders.hpp"
 #include "sim/search/choices.hpp"
 #include "tools/stagecraft/serve/connection.hpp"
 #include "tools/stagecraft/serve/function_order.hpp"
@@ -35,15 +37,23 @@ struct Session {
   std::map<int, std::unique_ptr<ServedRun>> runs = {};
   int next_run = 1;
   OpenFile shared = OpenFile();  ///< Arrays of the newest run, until the next request.
+  std::mutex asking = {};        ///< Locked from a question to the other program until its answer.
   std::string question = {};     ///< The search of `evaluator`.
   TaskEvaluator evaluator = {};
 };
 
 /// The other program's function has failed, which it knows itself.
-struct FunctionFailed {};
+struct FunctionFailed : std::exception {
+  const char* what() const noexcept override { return "the function has failed"; }
+};
 
-/// The schedule that the parameter `order` describes; null without one. Its function asks the other program.
+/// The schedule that the parameter `order` describes; null without one. Its function asks the other program, and may be
+/// called by any thread.
 std::unique_ptr<FunctionOrder> read_order(Session&, const Parameters&);
+/// The schedules that the items of the parameter `functions` describe.
+std::vector<OwnSchedule> read_own_schedules(Session&, const Parameters&);
+/// The order of a schedule of the user on the plan of a scenario.
+OwnOrder order_for(const OwnSchedule&, const Experiment& scenario);
 
 /// `run.schedule` of an experiment with the order of a function.
 ScheduleSpec spec_of(const FunctionOrder&);

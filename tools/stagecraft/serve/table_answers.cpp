@@ -6,11 +6,11 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/override.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/output/json_files.hpp"
 #include "sim/published/error_classes.hpp"
-#include "sim/schedule_file/csv.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"
@@ -90,17 +90,8 @@ namespace {
 /// The orders that functions of the other program give on the plan of the scenario.
 std::vector<OwnOrder> orders_of_functions(Session& session, const Parameters& p) {
   std::vector<OwnOrder> orders;
-  for (const Json& given : p.items("orders")) {
-    const Json wrapped = JsonObject{{"order", given}};
-    const std::unique_ptr<FunctionOrder> order = read_order(session, Parameters(wrapped, "orders"));
-    const OrderScope scope(order.get());
-    const PlannedExperiment planned =
-        plan_experiment(with_order(asked_scenario(p), spec_of(*order), weights_spec("auto")));
-    Schedule one = build_schedule(order->def, {.plan = planned.plan, .costs = planned.costs});
-    for (std::vector<Op>& row : one.ranks)  // The order of a file has no updates: each stage gets its own.
-      std::erase_if(row, [](const Op& op) { return op.kind == OpKind::Update; });
-    orders.push_back({order->name, to_csv(one), order->where.file});
-  }
+  for (const OwnSchedule& schedule : read_own_schedules(session, p))
+    orders.push_back(order_for(schedule, asked_scenario(p)));
   return orders;
 }
 
@@ -137,17 +128,21 @@ Json answer_compare(Session& session, const Parameters& p) {
   return table_answer(schedules_json(table), to_text(table));
 }
 
-Json answer_plan(Session&, const Parameters& p) {
+Json answer_plan(Session& session, const Parameters& p) {
   const std::string backend = p.text("backend", "ideal");
-  const PlanTable table = compare_plans(
-      asked_scenario(p), {.planners = p.text("planners", "all"), .backend = backend, .replay = replay_of(p, backend)});
+  const std::unique_ptr<FunctionOrder> order = read_order(session, p);
+  const OrderScope scope(order.get());
+  const PlanTable table =
+      compare_plans(read_asked_experiment(p, order.get()),
+                    {.planners = p.text("planners", "all"), .backend = backend, .replay = replay_of(p, backend)});
   return table_answer(plans_json(table), to_text(table));
 }
 
 namespace {
 
-ChoiceOptions search_options(const Parameters& p) {
+ChoiceOptions search_options(Session& session, const Parameters& p) {
   ChoiceOptions options{.schedules = p.texts("schedules"),
+                        .own_schedules = read_own_schedules(session, p),
                         .weights = p.texts("weights"),
                         .objective = objective_from(p.has("objective") ? p.text("objective") : "time"),
                         .max_simulations = p.whole("most", 20000, 1, 1000000),
@@ -176,11 +171,26 @@ std::vector<std::string> evaluate_by_executor(Session& session, const std::strin
   return results.texts("results");
 }
 
+/// The settings of a choice, with the order itself in place of the name of the other program's function.
+std::vector<std::string> sets_with_order(const Choice& choice, const std::vector<OwnSchedule>& own_schedules,
+                                         const Parameters& p) {
+  std::vector<std::string> sets = choice.sets;
+  for (const OwnSchedule& schedule : own_schedules) {
+    if (choice.schedule != schedule.spec.name()) continue;
+    std::erase_if(sets, [](const std::string& set) { return set.starts_with("run.schedule="); });
+    std::vector<std::string> given = p.texts("sets");
+    given.insert(given.end(), sets.begin(), sets.end());
+    const OwnOrder order = order_for(schedule, load_experiment(p.text("file"), given));
+    sets.push_back("run.schedule=" + config::to_set_text(*schedule_of(order).options));
+  }
+  return sets;
+}
+
 }  // namespace
 
 Json answer_search(Session& session, const Parameters& p) {
   const Experiment experiment = asked_scenario(p);
-  ChoiceOptions options = search_options(p);
+  ChoiceOptions options = search_options(session, p);
   const auto begin = std::chrono::steady_clock::now();
   if (p.flag("executor", false))
     options.elsewhere = [&, time = options.time](const std::string& question, const std::vector<std::string>& tasks) {
@@ -191,7 +201,7 @@ Json answer_search(Session& session, const Parameters& p) {
   const ChoiceTable table = search_choices(
       experiment, options, [&](const SearchProgress& news) { session.connection.send(search_progress(news)); });
   Json answer = table_answer(choices_json(table), to_text(table, false, false));
-  if (!table.front.empty()) answer["best"] = Json(table.front.front().sets);
+  if (!table.front.empty()) answer["best"] = Json(sets_with_order(table.front.front(), options.own_schedules, p));
   answer["as_written_is_best"] = !table.front.empty() && own_is_best(table);
   answer["iterations"] = table.iterations;
   return answer;
@@ -200,7 +210,7 @@ Json answer_search(Session& session, const Parameters& p) {
 Json answer_search_task(Session& session, const Parameters& p) {
   if (const std::string question = p.text("question"); session.question != question) {
     session.question.clear();
-    session.evaluator = task_evaluator(question, asked_scenario(p), search_options(p));
+    session.evaluator = task_evaluator(question, asked_scenario(p), search_options(session, p));
     session.question = question;
   }
   const std::optional<Seconds> left = p.has("left") ? std::optional(Seconds{p.number("left", 0)}) : std::nullopt;
@@ -216,6 +226,7 @@ Json answer_sweep(Session& session, const Parameters& p) {
                              .jobs = p.whole("jobs", 0, 0, 1024),
                              .out = p.text("out"),
                              .parts = p.texts("parts"),
+                             .own_schedules = read_own_schedules(session, p),
                              .stop = [runs] { return !runs; }};
   const SweepPlan plan = plan_sweep(options);
   const SweepEnd end = run_sweep(plan, options, [&](const SweepProgress& news) {

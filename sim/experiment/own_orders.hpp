@@ -1,10 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
-#include "sim/experiment/experiment.hpp"
+#include "sim/experiment/run.hpp"
 
-// Orders of the user, one iteration each, in tables of schedules and in searches.
+// Orders of the user, one iteration each, in tables of schedules, in searches and in sweeps.
 
 namespace stagecraft {
 
@@ -15,12 +16,15 @@ struct OwnOrder {
   std::string file;  ///< The place of errors.
 };
 
-/// Whether the word after --schedules is a file of an order, NAME.csv.
+/// Whether a word in place of a schedule is a file of an order, NAME.csv.
 bool is_order_file(const std::string& word);
-/// The order in a file. Its name is that of the file, without .csv unless that is the name of a schedule.
+/// The order in a file, with the name of schedule_title().
 OwnOrder own_order(const std::string& file);
 /// The schedule `csv` with the rows of the order.
 ScheduleSpec schedule_of(const OwnOrder&);
+/// What tables call a schedule: an order from a file by the name of the file, without .csv unless that is the name of
+/// a schedule.
+std::string schedule_title(const ScheduleSpec&);
 
 /// What a plan needs to have for an order to run on it.
 struct OrderShape {
@@ -32,5 +36,11 @@ struct OrderShape {
 };
 /// InputError for a file that is no order, with the place.
 OrderShape shape_of(const OwnOrder&);
+
+/// A schedule of the user that gives an order for any plan, as a function of a Python program does.
+struct OwnSchedule {
+  ScheduleSpec spec;                                           ///< Its name, and where its stages lie.
+  std::function<OwnOrder(const PlannedExperiment&)> order_on;  ///< Several threads may call it.
+};
 
 }  // namespace stagecraft

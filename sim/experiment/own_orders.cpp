@@ -1,6 +1,6 @@
 // Reads orders of the user from PyTorch's CSV, and what a plan needs to have for them.
 
-#include "sim/search/own_orders.hpp"
+#include "sim/experiment/own_orders.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -22,9 +22,9 @@ OwnOrder own_order(const std::string& file) {
   if (!std::filesystem::exists(path, error))
     throw InputError(fmt::format("'{}' is not a known schedule, and there is no such file", file),
                      "stagecraft list schedules shows the schedules; an order of your own is a file of PyTorch's CSV");
-  const std::vector<std::string> built_in = names_of(schedules::catalog());
-  const bool is_built_in = std::find(built_in.begin(), built_in.end(), path.stem().string()) != built_in.end();
-  return {(is_built_in ? path.filename() : path.stem()).string(), read_file(file), file};
+  OwnOrder order{{}, read_file(file), file};
+  order.name = schedule_title(schedule_of(order));
+  return order;
 }
 
 ScheduleSpec schedule_of(const OwnOrder& order) {
@@ -37,6 +37,15 @@ ScheduleSpec schedule_of(const OwnOrder& order) {
                                                  {order.file, static_cast<int>(rows.items.size()) + 1, 1}, "computed"));
   while (!rows.items.empty() && rows.items.back().text.empty()) rows.items.pop_back();
   return schedule_spec(get_from(schedules::catalog(), "schedule", "csv"), {{"rows", {}, std::move(rows)}});
+}
+
+std::string schedule_title(const ScheduleSpec& schedule) {
+  const config::Value* rows = schedule.options->find("rows");
+  if (!rows || !is_order_file(rows->where.file)) return schedule.name();
+  const std::filesystem::path path(rows->where.file);
+  const std::vector<std::string> built_in = names_of(schedules::catalog());
+  const bool is_built_in = std::find(built_in.begin(), built_in.end(), path.stem().string()) != built_in.end();
+  return (is_built_in ? path.filename() : path.stem()).string();
 }
 
 OrderShape shape_of(const OwnOrder& order) {
