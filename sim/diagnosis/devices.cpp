@@ -10,6 +10,7 @@
 #include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/experiment/group_changes.hpp"
+#include "sim/planners/shared/planner.hpp"
 
 namespace stagecraft::diagnosis {
 namespace {
@@ -67,6 +68,19 @@ DeviceId slow_member(const DiagnosisInput& in, DeviceId leader) {
   return leader;
 }
 
+/// A planner that may leave devices out, where the slow one has a single layer: `balanced` gives each device one.
+std::optional<Suggestion> plan_without_slow_devices(const DiagnosisInput& in, DeviceId slow) {
+  const PlanSpec& plan = in.experiment().plan;
+  const PlannerDef* choosy = find_in(planners::catalog(), "pipedream");
+  if (plan.planner->name != "balanced" || !choosy || plan.group.group() > 1) return {};
+  const auto& stages = in.plan().stages;
+  const auto at = std::find_if(stages.begin(), stages.end(),
+                               [&](const Stage& s) { return s.leaders == std::vector<DeviceId>{slow}; });
+  if (at == stages.end() || at->shape.layers.size() > 1) return {};
+  return Suggestion{{fmt::format("plan={{planner: {}, micro_batch_size: {}}}", choosy->name, at->micro_batch_size)},
+                    "a planner that chooses the devices too"};
+}
+
 void suggest(const DiagnosisInput& in, DeviceId slow, Finding& f) {
   const Experiment& e = in.experiment();
   const Cluster& cluster = in.cluster();
@@ -74,6 +88,7 @@ void suggest(const DiagnosisInput& in, DeviceId slow, Finding& f) {
   if (const DeviceId spare = spare_device(in, slow); takes_devices && spare.valid())
     f.suggestions.push_back({{devices_set(replaced(in.plan(), slow, spare), cluster)},
                              fmt::format("{} in the place of {}", cluster.devices[spare].name, f.where)});
+  if (const auto other_plan = plan_without_slow_devices(in, slow)) f.suggestions.push_back(*other_plan);
   const bool changed = is_changed(cluster, slow);
   if (changed) f.suggestions.push_back({{"cluster.changes=[]"}, "repair it: without changes of the cluster"});
   const config::Value* listed = config::get_path(*e.source, "cluster.devices");

@@ -93,6 +93,25 @@ std::vector<const Suggestion*> helpful_suggestions(const Finding& f, const Diagn
   return list;
 }
 
+bool is_simulated(const Finding& f) {
+  return std::any_of(f.suggestions.begin(), f.suggestions.end(), [](const Suggestion& s) { return s.run.has_value(); });
+}
+
+/// "  also: gradient sums 34.4 %, slow link 19.0 % of the period (--what-if)": what costs much next to the first.
+/// Nothing where changes of every cause were simulated, because they are printed below.
+std::string other_causes_text(const Diagnosis& d) {
+  constexpr double kLarge = 0.1;
+  std::vector<std::string> causes;
+  for (std::size_t k = 1; k < d.findings.size(); ++k) {
+    const Finding& f = d.findings[k];
+    if (is_simulated(f)) return {};
+    std::string name = f.cause;
+    std::replace(name.begin(), name.end(), '-', ' ');
+    if (f.lost.value > 0 && f.share >= kLarge) causes.push_back(fmt::format("{} {}", name, percent(f.share)));
+  }
+  return causes.empty() ? "" : fmt::format("  also: {} of the period (--what-if)\n", join(causes));
+}
+
 }  // namespace
 
 std::string to_text(const Diagnosis& d, const std::string& what, const std::string& before) {
@@ -110,6 +129,7 @@ std::string to_text(const Diagnosis& d, const std::string& what, const std::stri
     });
     if (keeps_batch(best, d) && other != helpful.end()) text += "  or " + suggestion_text(**other, d, before) + "\n";
   }
+  if (what.empty()) text += other_causes_text(d);
   if (!d.not_simulated.empty()) text += "  " + d.not_simulated + "\n";
   return text;
 }

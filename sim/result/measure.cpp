@@ -186,7 +186,9 @@ class Measurement {
   void classes() {
     const TimeSpan spans[] = {whole_run(p_, t_), first_, periods_};
     const std::vector<IdVector<DeviceId, IdleTimes>> idle = idle_times(p_, t_, spans);
-    const IdVector<DeviceId, TimeClasses> times = time_classes(p_, t_, idle[2], periods_, report_.period);
+    const IdVector<DeviceId, TimeClasses> times = runs_ahead()
+                                                      ? classes_of_all_iterations(idle[0], spans[0])
+                                                      : time_classes(p_, t_, idle[2], periods_, report_.period);
     double used = 0;
     for (const DeviceReport& r : report_.devices) used += r.used;
     for (const DeviceId d : report_.devices.ids()) {
@@ -202,6 +204,30 @@ class Measurement {
       report_.drain += idle[1][d].drain.value / (used * first_.length());
     }
     if (report_.period.value > 0) report_.bubble = report_.time.bubble / report_.period;
+  }
+
+  /// Whether a device has done all of its work before the iterations that stand for all begin: without backwards
+  /// nothing holds the first stages back.
+  bool runs_ahead() const {
+    if (p_.iterations == 1 || measured()) return false;
+    IdVector<DeviceId, double> ends(report_.devices.size(), kInfinity);
+    for (const InstructionId n : p_.instructions.ids())
+      if (const Instruction& i = p_.at(n); i.is_compute())
+        ends[i.device] = ends[i.device] == kInfinity ? t_.end[n] : std::max(ends[i.device], t_.end[n]);
+    return std::any_of(ends.begin(), ends.end(), [&](double end) { return end <= periods_.begin; });
+  }
+
+  /// The work and the exposed messages of an iteration in the mean, which may wait longer while the pipeline fills; the
+  /// rest of a period is bubble.
+  IdVector<DeviceId, TimeClasses> classes_of_all_iterations(const IdVector<DeviceId, IdleTimes>& idle,
+                                                            const TimeSpan& run) const {
+    IdVector<DeviceId, TimeClasses> times = time_classes(p_, t_, idle, run, Seconds{run.length()} / p_.iterations);
+    for (TimeClasses& t : times) {
+      t.bubble = {};
+      if (t.total() > report_.period) t.spent = (report_.period / t.total()) * t.spent;
+      t.bubble = std::max(Seconds{}, report_.period - t.total());
+    }
+    return times;
   }
 
   void links() {

@@ -76,6 +76,21 @@ TEST_CASE("of several iterations the first is the makespan, and the last differe
   CHECK(continuous.steady_bubble == near(0));
 }
 
+TEST_CASE("stages that run ahead of the last one have the work of a period, though they end before it begins") {
+  const Plan plan = chain_plan(3, 3, 4);
+  StageCosts costs = uniform_costs(plan, test::times(1, 0));
+  costs.at(StageId{2}, 0).forward = Seconds{5};
+  const Cluster cluster = test::star(3, 1, 0);
+  const Program program = test::program_of("inference", plan, costs, {.iterations = 4});
+  const Report r = measure(program, test::run_ideal(program, cluster), cluster);
+  CHECK(r.period.value == near(4 * 5.0));
+  for (const auto& [device, compute] : {std::pair{0, 4.0}, {1, 4.0}, {2, 20.0}}) {
+    const TimeClasses& time = r.devices[DeviceId{device}].time;
+    CHECK(time.compute().value == near(compute));
+    CHECK(time.total().value == near(r.period.value));
+  }
+}
+
 TEST_CASE("exposed communication is the same for two messages in sequence or in parallel") {
   // Two sources of 1 s each feed a third device, which then waits 2 s for 1 GB from each.
   Plan plan = test::dag_plan(3, 1, {{0, 2}, {1, 2}});
