@@ -91,6 +91,9 @@ void check_known(const std::string& name) {
   if (std::find(policy_names.begin(), policy_names.end(), name) != policy_names.end()) return;
   const WeightsDef* def = find_in(weights::catalog(), name);
   if (def) throw InputError(fmt::format("the method with the weights '{}' is called sync", name), "write sync");
+  if (const ScheduleDef* schedule = find_in(schedules::catalog(), name); schedule && !schedule->flushes)
+    throw InputError(fmt::format("'{}' is a schedule, not a method", name),
+                     fmt::format("its weights are the method: write {}", schedule->weights));
   const std::string help = suggest(name, policy_names);
   throw InputError(fmt::format("'{}' is not a known method", name),
                    help.empty() ? "write sync, or a policy that stagecraft list weights shows" : help);

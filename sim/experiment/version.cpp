@@ -14,6 +14,7 @@
 #include <stagecraft_commit.hpp>
 
 #include "backends/backend.hpp"
+#include "backends/world.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -66,8 +67,10 @@ std::string version_text() {
                         : b->version().empty() ? "yes"
                                                : "yes " + b->version());
   }
-  text.pop_back();
-  return text;
+  const std::string mpi = mpi_version();
+  return text +
+         fmt::format("  {:<8} {}", "mpi",
+                     mpi.empty() ? "not built with it: real runs of several processes go over TCP" : "yes " + mpi);
 }
 
 std::string machine() {

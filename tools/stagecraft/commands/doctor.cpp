@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "backends/backend.hpp"
-#include "backends/world.hpp"
 #include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
@@ -37,9 +36,6 @@ std::string backends_text() {
 
 int execute_doctor(const Arguments&) {
   print(backends_text());
-  const std::string mpi = mpi_version();
-  print(fmt::format("  mpi      {}\n",
-                    mpi.empty() ? "not built with it: real runs of several processes go over TCP" : "yes " + mpi));
   print(fmt::format("  cores    {}\n", std::thread::hardware_concurrency()));
   for (const auto& [kind, name] :
        {std::pair{FileKind::Model, "models"}, {FileKind::Cluster, "topologies"}, {FileKind::Scenario, "scenarios"}}) {
