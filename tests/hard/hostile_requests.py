@@ -57,6 +57,10 @@ REQUESTS = [
     ("search", {"file": "s.yaml", "sets": [], "schedules": ["1f1b"], "weights": ["flush"], "objective": "time", "most": 10, "contended": True, "front": 3, "threads": 1, "orders": 2}),
     ("search", {"file": "s.yaml", "sets": [], "schedules": ["1f1b"], "most": 10, "contended": False, "front": 3, "orders": 2, "seconds": 5, "executor": True}),
     ("search_task", {"file": "s.yaml", "sets": [], "schedules": ["1f1b"], "most": 10, "contended": False, "question": "another", "task": "{}", "left": 1}),
+    ("compare", {"file": "s.yaml", "sets": [], "schedules": "1f1b", "functions": [ORDER], "backend": "ideal"}),
+    ("plan", {"file": "s.yaml", "sets": [], "planners": "balanced", "backend": "ideal", "order": ORDER}),
+    ("search", {"file": "s.yaml", "sets": [], "schedules": [], "functions": [ORDER], "most": 10, "contended": False, "front": 3, "threads": 2}),
+    ("sweep", {"file": "w.yaml", "sets": ["run.schedule=mine"], "functions": [ORDER], "backend": "ideal", "jobs": 1, "out": "f.db"}),
     ("sweep", {"file": "w.yaml", "sets": [], "only": [], "backend": "ideal", "jobs": 1, "out": "w.db"}),
     ("sweep", {"file": "w.yaml", "sets": [], "only": [], "backend": "ideal", "out": "v.db", "run": False, "parts": ["w.db"]}), ("release", {"runs": [3, 4]}),
 ]
