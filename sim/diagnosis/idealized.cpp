@@ -168,6 +168,8 @@ void IdealizedRuns::measure_computation() {
     if (fastest[d].value > 0) slowness_[d] = std::max(1.0, computation_[d] / fastest[d]);
     computation_[d] = computation_[d] / static_cast<double>(program.iterations);
   }
+  copy_to_counterparts(program, slowness_);
+  copy_to_counterparts(program, computation_);
 }
 
 /// Durations of computation on the fastest types of devices, or with equal links, or both.
@@ -224,7 +226,7 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   }
   const char* const backend = has(costs, Cost::Contention) ? "ideal" : "fluid";
   const Timeline timeline = get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
-  const Report report = measure(program, timeline, cluster);
+  const Report report = measure_times(program, timeline, cluster);
   return results_[costs] = {report.period, (1 - report.steady_bubble) * report.period};
 }
 

@@ -8,6 +8,7 @@
 #include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/diagnosis/suggestions.hpp"
+#include "sim/experiment/fold_replicas.hpp"
 
 namespace stagecraft::diagnosis {
 namespace {
@@ -20,7 +21,7 @@ std::optional<Outcome> without_recomputation(const DiagnosisInput& in) try {
   e.cluster = cluster;
   e.plan.memory = {};
   e.plan.recompute = Recomputation::None;
-  return run(compile(e), in.backend);
+  return run(compile_for_report(plan_experiment(e), in.backend), in.backend);
 } catch (const Infeasible&) {
   return {};
 }

@@ -299,13 +299,20 @@ std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
   return remedies;
 }
 
-CompiledExperiment compile_or_advise(const Experiment& e) try { return compile(e); } catch (const Infeasible& problem) {
+CompiledExperiment compile_or_advise(
+    const Experiment& e, const std::function<CompiledExperiment(const PlannedExperiment&)>& compile_planned) try {
+  return compile_planned(plan_experiment(e));
+} catch (const Infeasible& problem) {
   if (problem.code() != "memory" || searches(e)) throw;
   Diagnostic advised = problem.problem();
   advised.help = possible_help(std::move(advised.help), e);
   const std::string text = MemoryAdvice(e).text();
   if (!text.empty()) advised.help += (advised.help.empty() ? "" : "; ") + text;
   throw Infeasible(std::move(advised));
+}
+
+CompiledExperiment compile_or_advise(const Experiment& e) {
+  return compile_or_advise(e, [](const PlannedExperiment& p) { return compile(p); });
 }
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,12 @@ std::vector<DeviceId> devices_to_use(const PlanSpec&, const Cluster&);
 /// Planners and schedules that search may take long.
 bool searches(const Experiment&);
 
-/// compile(). Where the plan does not fit in memory, the help of the error names the options that make it fit: of
-/// recomputation, micro-batch size, divided states and schedule the least change each, checked by computing its memory.
-/// Plans and schedules that are searched for are not tried again.
+/// compile_planned(plan_experiment()). Where the plan does not fit in memory, the help of the error names the options
+/// that make it fit: of recomputation, micro-batch size, divided states and schedule the least change each, checked by
+/// computing its memory. Plans and schedules that are searched for are not tried again.
+CompiledExperiment compile_or_advise(
+    const Experiment&, const std::function<CompiledExperiment(const PlannedExperiment&)>& compile_planned);
+/// With compile().
 CompiledExperiment compile_or_advise(const Experiment&);
 
 }  // namespace stagecraft

@@ -28,11 +28,11 @@ std::map<LinkId, LinkMessages> messages_on_links(const DiagnosisInput& in) {
   std::map<LinkId, LinkMessages> links;
   for (std::size_t r = 0; r < bytes.size(); ++r) {
     if (bytes[r] <= 0) continue;
-    const auto [from, to] = std::minmax(p.routes[r].from, p.routes[r].to);
-    for (const Hop& hop : router.require(p.routes[r].from, p.routes[r].to).hops) {
-      links[hop.link].bytes += bytes[r];
-      links[hop.link].pairs.insert({from, to});
-    }
+    for (const RouteEnds& ends : p.copies_of(p.routes[r]))
+      for (const Hop& hop : router.require(ends.from, ends.to).hops) {
+        links[hop.link].bytes += bytes[r];
+        links[hop.link].pairs.insert(std::minmax(ends.from, ends.to));
+      }
   }
   return links;
 }

@@ -1,10 +1,12 @@
-// Replaces equal replicas by one set of them, which searches and sweeps simulate: the other sets have the same times.
+// Replaces equal replicas by one set of them, which runs, searches and sweeps simulate: the other sets have the same
+// times.
 
 #include "sim/experiment/fold_replicas.hpp"
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,7 +24,7 @@ bool may_fold(const PlannedExperiment& p) {
   const Experiment& e = p.experiment;
   if (!p.plan.loads.empty()) return false;  // Replicas have different packs.
   if (!e.cluster->changes.empty() || e.cluster->jitter.max_fraction > 0) return false;  // Replicas differ by chance.
-  if (e.rules->flows || e.run.each_device) return false;
+  if (e.rules->flows || e.run.each_replica) return false;
   const Stage& first = p.plan.stages.front();
   const int replicas = first.replicas(), size = first.micro_batch_size;
   if (replicas < 2 || size % replicas != 0) return false;
@@ -202,30 +204,50 @@ void keep(Plan& plan, StageCosts& costs, const Replicas& retained) {
   costs = std::move(few);
 }
 
-}  // namespace
+/// The device of each set in the place of each device of the first.
+std::map<DeviceId, std::vector<DeviceId>> devices_of_sets(const Plan& plan, const std::vector<Replicas>& sets) {
+  std::map<DeviceId, std::vector<DeviceId>> devices;
+  for (const Stage& stage : plan.stages)
+    for (std::size_t i = 0; i < sets.front().size(); ++i) {
+      std::vector<DeviceId>& same = devices[stage.leaders[sets.front()[i]]];
+      if (!same.empty()) continue;  // The device has several stages.
+      for (const Replicas& set : sets) same.push_back(stage.leaders[set[i]]);
+    }
+  return devices;
+}
 
-std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment& p, const LinkCollectives* idle) {
+/// fold_replicas() with Program::counterparts. Sums of gradients without a price are not folded without `idle`.
+std::optional<std::pair<PlannedExperiment, std::map<DeviceId, std::vector<DeviceId>>>> fold(
+    const PlannedExperiment& p, bool shares_links, const LinkCollectives* idle) {
   if (!may_fold(p)) return {};
   const ReplicaRoutes routes(p.plan, p.cluster());
-  const std::vector<Replicas> sets = sets_of(p.plan, routes, !idle);
+  const std::vector<Replicas> sets = sets_of(p.plan, routes, shares_links);
   if (sets.size() < 2) return {};
   for (const Replicas& set : sets)
     if (set.size() != sets.front().size() || !routes.alike(sets.front(), set)) return {};
   const Counterparts counterpart_of = counterparts(p.plan, p.cluster(), sets);
   if (counterpart_of.empty()) return {};
   PlannedExperiment folded = p;
-  for (Reduction& sum : folded.plan.reductions)
+  Plan& plan = folded.plan;
+  for (Reduction& sum : plan.reductions)
     if (!price(sum, idle) || !keep_first_set(sum.groups, counterpart_of, sets.size())) return {};
-  keep(folded.plan, folded.costs, sets.front());
-  folded.plan.copies *= static_cast<int>(sets.size());
-  return folded;
+  keep(plan, folded.costs, sets.front());
+  plan.copies *= static_cast<int>(sets.size());
+  return std::pair(std::move(folded), devices_of_sets(p.plan, sets));
+}
+
+}  // namespace
+
+std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment& p, const LinkCollectives* idle) {
+  auto folded = fold(p, !idle, idle);
+  if (!folded) return {};
+  return std::move(folded->first);
 }
 
 Schedule with_all_replicas(const Schedule& folded, const Plan& plan) {
-  Schedule schedule = empty_schedule(plan);
-  schedule.drain_every = folded.drain_every;
-  schedule.updates = folded.updates;
-  schedule.search = folded.search;
+  Schedule schedule = folded, rows = empty_schedule(plan);
+  schedule.ranks = std::move(rows.ranks);
+  schedule.rank_of = std::move(rows.rank_of);
   for (const Stage& stage : plan.stages)
     schedule.ranks[schedule.rank(stage.leaders.front())] = folded.row(stage.leaders.front());
   return schedule;
@@ -234,6 +256,20 @@ Schedule with_all_replicas(const Schedule& folded, const Plan& plan) {
 CompiledExperiment compile_folded(const PlannedExperiment& p, const LinkCollectives* idle) {
   std::optional<PlannedExperiment> folded = fold_replicas(p, idle);
   return compile(folded ? std::move(*folded) : p);
+}
+
+CompiledExperiment compile_for_report(const PlannedExperiment& p, const std::string& backend) {
+  const bool folds = backend == "ideal" || backend == "fluid";
+  auto folded = folds ? fold(p, backend == "fluid", nullptr) : std::nullopt;
+  if (!folded) return compile(p);
+  CompiledExperiment c = compile(std::move(folded->first));
+  c.program.counterparts = std::move(folded->second);
+  copy_to_counterparts(c.program, c.program.memory);
+  if (!c.program.group_sizes.empty()) copy_to_counterparts(c.program, c.program.group_sizes);
+  c.schedule = with_all_replicas(c.schedule, p.plan);
+  c.plan = p.plan;
+  c.costs = p.costs;
+  return c;
 }
 
 }  // namespace stagecraft

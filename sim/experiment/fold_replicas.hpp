@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "sim/cluster/link_collectives.hpp"
 #include "sim/experiment/run.hpp"
@@ -24,5 +25,10 @@ Schedule with_all_replicas(const Schedule&, const Plan&);
 
 /// compile() of the folded experiment where it can be folded, else of the experiment itself.
 CompiledExperiment compile_folded(const PlannedExperiment&, const LinkCollectives* idle);
+
+/// compile() for the report of a run on this backend, which has the numbers of every device. Where replicas fold, the
+/// plan, the costs and the schedule have all of them, and the program has one set and the counterparts of its devices.
+/// Where only the ring of a sum would be known, and not its messages, nothing folds; nor on `simgrid`, the reference.
+CompiledExperiment compile_for_report(const PlannedExperiment&, const std::string& backend);
 
 }  // namespace stagecraft

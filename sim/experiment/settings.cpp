@@ -163,12 +163,15 @@ const MapSpec run_fields{
                 .doc("How collectives run. cost: for the time that the rules of `software` give, as far as nothing "
                      "hides them. flows: as messages on the links, which share them with others. Default: cost with "
                      "`software`, else flows."),
-            choice("detail", {"ops", "layers", "devices"})
+            choice("detail", {"ops", "layers", "replicas", "devices"})
                 .optional()
                 .doc("What is unfolded. ops: the equal collectives of the layers of an op are one instruction, where "
-                     "collectives are messages. layers: each is one. devices: as ops, and in simulations each device "
-                     "of a group has its instructions, messages and changes; otherwise the first one stands for the "
-                     "others. Real backends give each device its instructions anyway."),
+                     "collectives are messages. layers: each is one. replicas: as ops, and `ideal` and `fluid` "
+                     "simulate each "
+                     "replica; otherwise one of those that cannot differ is simulated, and the others get its numbers. "
+                     "devices: as replicas, and each device of a group has its instructions, messages and changes; "
+                     "otherwise the first one stands for the others. Real backends give each device its instructions "
+                     "anyway."),
             text("gradient_buckets")
                 .fallback("none")
                 .doc("Whether the gradients of replicas are summed in buckets next to the last backward, and the size "
@@ -432,7 +435,10 @@ Settings read_settings(const Value& tree) {
   s.run.seed = static_cast<std::uint64_t>(config::as_real(run.at("seed")));
   s.run.lowering = lowering_options(run);
   s.run.buffers = buffers_of(run);
-  if (const Value* detail = run.find("detail")) s.run.each_device = detail->text == "devices";
+  if (const Value* detail = run.find("detail")) {
+    s.run.each_device = detail->text == "devices";
+    s.run.each_replica = s.run.each_device || detail->text == "replicas";
+  }
   if (const Value* collectives = run.find("collectives")) s.run.collectives_flow = collectives->text == "flows";
   s.run.buckets = bucket_rule(tree);
   s.run.emulated = run.at("compute").text == "emulated";

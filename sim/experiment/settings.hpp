@@ -24,8 +24,9 @@ struct RunSpec {
   double time_dilation = 1;               ///< An emulated run sleeps that many times as long.
   bool emulated = false;                  ///< Real backends sleep for the time of the cost table; messages are real.
   GpuOptions gpu;
-  bool collectives_flow = false;      ///< Collectives are messages also where `software` gives their cost.
-  bool each_device = false;           ///< Each device of a group has its instructions in simulations.
+  bool collectives_flow = false;  ///< Collectives are messages also where `software` gives their cost.
+  bool each_device = false;       ///< Each device of a group has its instructions in simulations.
+  bool each_replica = false;      ///< Equal replicas all have their instructions in simulations: no fold_replicas().
   std::optional<BucketRule> buckets;  ///< How sums of gradients are cut; nothing: they begin after the last backward.
   std::uint64_t seed = 1;
   std::shared_ptr<const PackedBatches> packs;  ///< Sequences of different lengths; null: all have the model's.

@@ -52,10 +52,11 @@ Json idle_json(const IdleTimes& i) {
                     {"other_s", i.other.value}};
 }
 
-Json device_json(const DeviceReport& d, const Device& device, const DeviceType& type, const Program& program) {
+Json device_json(DeviceId id, const Report& report, const Cluster& cluster, const Program& program) {
+  const DeviceReport& d = report.devices[id];
   const MemoryPeak& m = d.memory;
-  Json json = JsonObject{{"name", device.name},
-                         {"type", type.name},
+  Json json = JsonObject{{"name", cluster.devices[id].name},
+                         {"type", cluster.type_of(id).name},
                          {"used", d.used},
                          {"busy_s", d.busy.value},
                          {"exposed_communication_s", exposed_communication(d.time).value},
@@ -65,7 +66,7 @@ Json device_json(const DeviceReport& d, const Device& device, const DeviceType& 
                          {"energy_J", d.energy.value},
                          {"peak_memory_bytes", m.total.value},
                          {"memory_capacity_bytes", (m.capacity + m.reserved).value},
-                         {"peak_memory_at", m.at.valid() ? to_text(program, m.at) : ""},
+                         {"peak_memory_at", m.at.valid() ? to_text(program, m.at, id) : ""},
                          {"resident_bytes", m.resident.value},
                          {"stash_bytes", m.stash.value},
                          {"received_bytes", m.received.value},
@@ -191,8 +192,7 @@ std::string results_json(const std::string& title, const Program& program, const
                                      {"wait_s", report.critical_wait.value}};
   json["devices"] = JsonArray();
   for (const DeviceId d : report.devices.ids())
-    if (cluster.devices.contains(d))
-      json["devices"].push_back(device_json(report.devices[d], cluster.devices[d], cluster.type_of(d), program));
+    if (cluster.devices.contains(d)) json["devices"].push_back(device_json(d, report, cluster, program));
   json["ranks"] = to_json(rank_table(report, cluster));
   json["links"] = links_json(program, timeline, report, cluster);
   if (const std::string note = unrouted_collectives_text(program); !note.empty()) json["links_note"] = note;

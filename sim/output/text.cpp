@@ -106,7 +106,7 @@ std::string memory_row(const Program& program, const Report& report, const Clust
                                                   : "";
   return row(
       measured ? "memory, as planned" : "peak memory", to_text(m.total),
-      fmt::format("{}on {}{}", room, cluster.devices[d].name, m.at.valid() ? " at " + to_text(program, m.at) : ""));
+      fmt::format("{}on {}{}", room, cluster.devices[d].name, m.at.valid() ? " at " + to_text(program, m.at, d) : ""));
 }
 
 /// "63.4 %   compute + 30.2 % bubble + ...": they sum to the whole.

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "sim/core/diagnostic.hpp"
@@ -23,6 +24,12 @@ std::string text_of_member(const Program& program, const Instruction& i) {
   const std::string which = c.tie < 0 ? "" : c.tie == 0 ? "T" : fmt::format("T{}", c.tie);
   const std::string bucket = c.bucket < 0 ? "" : fmt::format("/{}", c.bucket);
   return fmt::format("{}{}{}{}{}", i.stage.value, which, code, i.number, bucket);
+}
+
+std::string text_of_message(const Program& program, const Instruction& i, const RouteEnds& ends) {
+  const std::string data = moved_data(program, i);
+  if (i.kind == InstructionKind::Send) return fmt::format("{}>{}:{}", ends.from.value, ends.to.value, data);
+  return fmt::format("{}<{}:{}", ends.to.value, ends.from.value, data);
 }
 
 std::string stream_name(const Stream& s) {
@@ -86,6 +93,14 @@ const TimeByClass& StageParts::parts(InstructionKind kind) const {
   }
 }
 
+std::vector<RouteEnds> Program::copies_of(const RouteEnds& route) const {
+  if (counterparts.empty()) return {route};
+  const std::vector<DeviceId>&from = counterparts.at(route.from), &to = counterparts.at(route.to);
+  std::vector<RouteEnds> of_sets;
+  for (std::size_t set = 0; set < from.size(); ++set) of_sets.push_back({from[set], to[set]});
+  return of_sets;
+}
+
 int Program::shown_number(const Instruction& i) const {
   if (i.kind != InstructionKind::Collective) return i.number;
   const int micro = collective(i).micro_batch;
@@ -122,10 +137,16 @@ std::string to_text(const Program& program, InstructionId id) {
   if (i.kind == InstructionKind::Predict)
     return fmt::format("{}P{}{}", i.stage.value, program.prediction(i).for_backward ? 'B' : 'F', i.number);
   if (i.is_compute()) return fmt::format("{}{}{}", i.stage.value, letter(i.kind), i.number);
-  const RouteEnds& ends = program.ends(program.transfer(i));
-  const std::string data = moved_data(program, i);
-  if (i.kind == InstructionKind::Send) return fmt::format("{}>{}:{}", ends.from.value, ends.to.value, data);
-  return fmt::format("{}<{}:{}", ends.to.value, ends.from.value, data);
+  return text_of_message(program, i, program.ends(program.transfer(i)));
+}
+
+std::string to_text(const Program& program, InstructionId id, DeviceId device) {
+  const Instruction& i = program.at(id);
+  if (!i.is_message()) return to_text(program, id);
+  for (const auto& [first, devices] : program.counterparts)
+    if (const auto place = std::find(devices.begin(), devices.end(), device); place != devices.end())
+      return text_of_message(program, i, program.copies_of(program.ends(program.transfer(i)))[place - devices.begin()]);
+  return to_text(program, id);
 }
 
 std::string to_text(const Program& program) {

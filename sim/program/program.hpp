@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -205,7 +206,10 @@ struct Program {
   int load_iterations = 1;  ///< Iterations after which the loads of micro-batches repeat: 1, all are alike.
   int mini_batch = 1;       ///< Samples, or packs, in one iteration, of all copies.
   int copies = 1;           ///< Equal sets of replicas, one of which has instructions and stands for the others.
-  int drain_every = 1;      ///< Iterations between two drains; 0: only the end.
+  /// The device of each set that does what a device with instructions does, itself first. Empty without copies, and
+  /// where only totals are asked for: then the devices of the other sets have no numbers.
+  std::map<DeviceId, std::vector<DeviceId>> counterparts;
+  int drain_every = 1;  ///< Iterations between two drains; 0: only the end.
   bool rendezvous = true;
   bool handshakes = false;  ///< With rendezvous: each word between both ends takes the latency of the route.
 
@@ -221,6 +225,8 @@ struct Program {
   const TransferShape& shape(const Instruction& i) const { return shape(transfer(i)); }
   std::uint64_t bytes(const Transfer& t) const { return shape(t).bytes; }
   const RouteEnds& ends(const Transfer& t) const { return routes[shape(t).route]; }
+  /// A route, and those between the counterparts of its ends.
+  std::vector<RouteEnds> copies_of(const RouteEnds&) const;
   /// Memory of messages and ops by number: the outgoing and the received copy of each transfer, then `buffers`.
   Buffer buffer(std::uint32_t number) const;
   /// buffer() for a caller that knows its device, which avoids reading the instruction.
@@ -278,6 +284,14 @@ std::int32_t add_shape(Program&, CollectiveKind, const CollectiveAlgorithm&, con
 std::int32_t add_shape(Program&, CollectiveKind, const CollectiveAlgorithm&, const std::vector<DeviceGroup>&,
                        std::uint64_t bytes);
 
+/// Gives each device the value of the one that has instructions in its place.
+template <class T>
+void copy_to_counterparts(const Program& program, IdVector<DeviceId, T>& values) {
+  for (const auto& [device, devices] : program.counterparts)
+    for (const DeviceId other : devices)
+      if (other != device) values[other] = values[device];
+}
+
 /// Calls visit(number, device) for each buffer of a program, in the order of the instructions that end with it or, for
 /// what is received, bring it.
 template <class Visit>
@@ -302,6 +316,8 @@ void for_each_buffer(const Program& program, Visit&& visit) {
 /// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast). "3AR0/2" is the sum of the
 /// third bucket of gradients, "2F5.AG" an all-gather of the op 2F5.
 std::string to_text(const Program&, InstructionId);
+/// The name that the instruction has in the set of replicas of a device.
+std::string to_text(const Program&, InstructionId, DeviceId);
 /// Every stream as text, one line each.
 std::string to_text(const Program&);
 

@@ -29,10 +29,11 @@ std::vector<std::vector<int>> links_of_routes(const Program& program, const Clus
   std::vector<std::vector<int>> links(program.routes.size());
   for (std::size_t r = 0; r < links.size(); ++r) {
     if (!used[r]) continue;
-    for (const Hop& hop : router.require(program.routes[r].from, program.routes[r].to).hops) {
-      const bool forward = hop.forward || cluster.links[hop.link].duplex == Duplex::Half;
-      if (const int place = places[hop.link.value][forward]; place >= 0) links[r].push_back(place);
-    }
+    for (const RouteEnds& ends : program.copies_of(program.routes[r]))
+      for (const Hop& hop : router.require(ends.from, ends.to).hops) {
+        const bool forward = hop.forward || cluster.links[hop.link].duplex == Duplex::Half;
+        if (const int place = places[hop.link.value][forward]; place >= 0) links[r].push_back(place);
+      }
   }
   return links;
 }

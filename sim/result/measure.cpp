@@ -32,9 +32,14 @@ class Measurement {
     report_.rates = device_rates(p_, report_.throughput);
     if (p_.size() > 0) classes();
     stop_point();
-    const MemoryHistory memory(p_, t_);
-    for (const DeviceId d : report_.devices.ids())
-      report_.devices[d].memory = peak_of(memory.curve(d), p_, cluster_, d);
+    memory();
+    return std::move(report_);
+  }
+
+  Report only_times() {
+    times();
+    computing();
+    if (p_.iterations > 0 && p_.size() > 0) summary();
     return std::move(report_);
   }
 
@@ -153,15 +158,18 @@ class Measurement {
       (p_.iteration_of(i) > 0 ? warm[d] : report_.devices[d].busy.value) += took;
       report_.devices[d].used |= i.is_compute();
     }
+    copy_to_counterparts(p_, total);
+    copy_to_counterparts(p_, report_.devices);
     for (const double t : total) mean_work_ = std::max(mean_work_, t / std::max(1, p_.iterations));
     for (const double w : warm) warm_ = std::max(warm_, w / std::max(1, p_.iterations - 1));
     const double length = report_.length.value;
+    const int copies = p_.counterparts.empty() ? p_.copies : 1;
     for (const DeviceId d : total.ids()) {
       DeviceReport& r = report_.devices[d];
       r.utilisation = length > 0 ? total[d] / length : 0;
       if (!r.used || !cluster_.devices.contains(d)) continue;
       const DeviceType& type = cluster_.type_of(d);
-      const int devices = p_.copies * (p_.group_sizes.empty() ? p_.group : p_.group_sizes[d]);
+      const int devices = copies * (p_.group_sizes.empty() ? p_.group : p_.group_sizes[d]);
       r.energy = devices * (type.busy * Seconds{total[d]} + type.idle * Seconds{length - total[d]});
       report_.energy += r.energy;
     }
@@ -185,10 +193,11 @@ class Measurement {
   /// Where the time goes, of each device and as a mean over the used ones.
   void classes() {
     const TimeSpan spans[] = {whole_run(p_, t_), first_, periods_};
-    const std::vector<IdVector<DeviceId, IdleTimes>> idle = idle_times(p_, t_, spans);
-    const IdVector<DeviceId, TimeClasses> times = runs_ahead()
-                                                      ? classes_of_all_iterations(idle[0], spans[0])
-                                                      : time_classes(p_, t_, idle[2], periods_, report_.period);
+    std::vector<IdVector<DeviceId, IdleTimes>> idle = idle_times(p_, t_, spans);
+    for (IdVector<DeviceId, IdleTimes>& of_span : idle) copy_to_counterparts(p_, of_span);
+    IdVector<DeviceId, TimeClasses> times = runs_ahead() ? classes_of_all_iterations(idle[0], spans[0])
+                                                         : time_classes(p_, t_, idle[2], periods_, report_.period);
+    copy_to_counterparts(p_, times);
     double used = 0;
     for (const DeviceReport& r : report_.devices) used += r.used;
     for (const DeviceId d : report_.devices.ids()) {
@@ -252,11 +261,12 @@ class Measurement {
     const Router router(cluster_);
     for (std::size_t r = 0; r < traffic.size(); ++r) {
       if (traffic[r] == 0) continue;
-      for (const Hop& hop : router.require(p_.routes[r].from, p_.routes[r].to).hops) {
-        const Link& link = cluster_.links[hop.link];
-        const bool one_way = link.duplex == Duplex::Half || hop.forward;
-        (one_way ? forward : backward)[hop.link] += traffic[r];
-      }
+      for (const RouteEnds& ends : p_.copies_of(p_.routes[r]))
+        for (const Hop& hop : router.require(ends.from, ends.to).hops) {
+          const Link& link = cluster_.links[hop.link];
+          const bool one_way = link.duplex == Duplex::Half || hop.forward;
+          (one_way ? forward : backward)[hop.link] += traffic[r];
+        }
     }
   }
 
@@ -297,6 +307,14 @@ class Measurement {
     return best;
   }
 
+  void memory() {
+    const MemoryHistory history(p_, t_);
+    IdVector<DeviceId, MemoryPeak> peaks;
+    for (const DeviceId d : report_.devices.ids()) peaks.push_back(peak_of(history.curve(d), p_, cluster_, d));
+    copy_to_counterparts(p_, peaks);
+    for (const DeviceId d : peaks.ids()) report_.devices[d].memory = peaks[d];
+  }
+
   const Program& p_;
   const Timeline& t_;
   const Cluster& cluster_;
@@ -312,6 +330,10 @@ class Measurement {
 
 Report measure(const Program& program, const Timeline& timeline, const Cluster& cluster) {
   return Measurement(program, timeline, cluster).run();
+}
+
+Report measure_times(const Program& program, const Timeline& timeline, const Cluster& cluster) {
+  return Measurement(program, timeline, cluster).only_times();
 }
 
 }  // namespace stagecraft

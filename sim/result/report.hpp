@@ -92,4 +92,8 @@ struct Report {
 
 Report measure(const Program&, const Timeline&, const Cluster&);
 
+/// The lengths, the period and the energy of a simulated run, and how busy each device is, for searches that compare
+/// thousands of runs: no memory, no links, no causes of waiting and no critical path.
+Report measure_times(const Program&, const Timeline&, const Cluster&);
+
 }  // namespace stagecraft

@@ -6,8 +6,10 @@
 #include <array>
 #include <cmath>
 
+#include "sim/core/json.hpp"
 #include "sim/core/random.hpp"
 #include "sim/experiment/fold_replicas.hpp"
+#include "sim/experiment/kept_run.hpp"
 #include "sim/result/metrics.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/trials.hpp"
@@ -70,6 +72,38 @@ std::string random_scenario(Rng& random) {
       random.integer(0, 3) == 0 ? ", gradient_buckets: 20 MiB" : "");
 }
 
+bool is_same(double x, double y) {
+  return (std::isnan(x) && std::isnan(y)) || std::abs(x - y) <= 1e-12 * std::max(std::abs(x), std::abs(y));
+}
+
+/// The first place where two documents differ in more than rounding; empty: nowhere.
+std::string difference(const Json& x, const Json& y, const std::string& place) {
+  if (x.is_number() && y.is_number())
+    return is_same(x.number(), y.number()) ? "" : fmt::format("{} {:.17g} {:.17g}", place, x.number(), y.number());
+  if (x.is_object() && y.is_object() && x.members().size() == y.members().size()) {
+    for (const JsonMember& member : x.members()) {
+      const Json* other = y.find(member.key);
+      if (!other) return place + "." + member.key;
+      if (std::string text = difference(member.value, *other, place + "." + member.key); !text.empty()) return text;
+    }
+    return {};
+  }
+  if (x.is_array() && y.is_array() && x.items().size() == y.items().size()) {
+    for (std::size_t i = 0; i < x.items().size(); ++i)
+      if (std::string text = difference(x.items()[i], y.items()[i], fmt::format("{}[{}]", place, i)); !text.empty())
+        return text;
+    return {};
+  }
+  return x == y ? "" : fmt::format("{} {} {}", place, x.dump(), y.dump());
+}
+
+/// What differs between results.json of the run of all replicas and of one set of them; empty: nothing.
+std::string difference_of_results(const CompiledExperiment& whole, const CompiledExperiment& one_set,
+                                  const char* backend) {
+  const Outcome a = run(whole, backend), b = run(one_set, backend);
+  return difference(Json::parse(results_of(whole, a)).value(), Json::parse(results_of(one_set, b)).value(), "");
+}
+
 /// What differs between two runs of one experiment, of which one is folded; empty: nothing.
 std::string difference(const CompiledExperiment& whole, const CompiledExperiment& folded, const char* backend) {
   const Outcome a = run(whole, backend), b = run(folded, backend);
@@ -79,14 +113,44 @@ std::string difference(const CompiledExperiment& whole, const CompiledExperiment
     const bool is_of_links = name == "busiest_link_utilisation" || name == "traffic_bytes";
     if (is_of_links && std::string_view(backend) == "ideal") continue;
     const double x = m.value_of(view_of(whole, a)), y = m.value_of(view_of(folded, b));
-    if (std::isnan(x) && std::isnan(y)) continue;
-    if (!(std::abs(x - y) <= 1e-12 * std::max(std::abs(x), std::abs(y))))
-      return fmt::format("{} {:.17g} {:.17g}", name, x, y);
+    if (!is_same(x, y)) return fmt::format("{} {:.17g} {:.17g}", name, x, y);
+  }
+  return {};
+}
+
+/// Nothing where the scenario is refused.
+std::optional<CompiledExperiment> compiled(const std::string& scenario) {
+  test::write_file(kFile, scenario);
+  try {
+    return compile(load_experiment(kFile, {}));
+  } catch (const InputError&) {
+  } catch (const Infeasible&) {
   }
   return {};
 }
 
 }  // namespace
+
+TEST_CASE("a run of one set of equal replicas has the results of every device, link and rank") {
+  Rng random(2, "folded runs");
+  int ideal = 0, fluid = 0;
+  for (int trial = 0; trial < test::trials(300); ++trial) {
+    const std::string scenario = random_scenario(random);
+    CAPTURE(scenario);
+    const std::optional<CompiledExperiment> whole = compiled(scenario);
+    if (!whole) continue;
+    for (const char* backend : {"ideal", "fluid"}) {
+      const CompiledExperiment one_set = compile_for_report(*whole, backend);
+      if (one_set.program.counterparts.empty()) continue;
+      ++(backend == std::string_view("ideal") ? ideal : fluid);
+      CHECK(one_set.program.size() * one_set.program.copies == whole->program.size());
+      CHECK_EQ(difference_of_results(*whole, one_set, backend), "");
+    }
+  }
+  MESSAGE(ideal, " folded on ideal, ", fluid, " on fluid");
+  CHECK(ideal > test::trials(300) / 5);
+  CHECK(fluid > test::trials(300) / 20);
+}
 
 TEST_CASE("folded replicas have every metric of the run of all replicas") {
   Rng random(1, "folded replicas");
@@ -94,19 +158,10 @@ TEST_CASE("folded replicas have every metric of the run of all replicas") {
   for (int trial = 0; trial < test::trials(300); ++trial) {
     const std::string scenario = random_scenario(random);
     CAPTURE(scenario);
-    test::write_file(kFile, scenario);
-    PlannedExperiment planned;
-    std::optional<CompiledExperiment> whole;
-    try {
-      planned = plan_experiment(load_experiment(kFile, {}));
-      whole = compile(planned);
-    } catch (const InputError&) {
-      ++refused;
-      continue;
-    } catch (const Infeasible&) {
-      ++refused;
-      continue;
-    }
+    const std::optional<CompiledExperiment> whole = compiled(scenario);
+    refused += !whole;
+    if (!whole) continue;
+    const PlannedExperiment& planned = *whole;
     const LinkCollectives idle(planned.experiment.cluster);
     if (const auto folded = fold_replicas(planned, &idle)) {
       ++ideal;
@@ -138,23 +193,56 @@ TEST_CASE("an order that is searched for is the same for one set of replicas and
 }
 
 TEST_CASE("what replicas do not have alike is not folded") {
-  const std::string scenario =
-      "schema: scenario/2\nmodel: llama-3-8b\ncluster: {base: superpod-h100-256, override: {nodes: 4, gpus: 4}}\n"
-      "software: megatron-no-overlap\nplan: {planner: balanced, stages: 4, replicas: 4, micro_batch_size: 4}\n"
-      "run: {schedule: 1f1b, micro_batches: 8}\n";
-  test::write_file(kFile, scenario);
-  const auto folds = [&](const std::vector<std::string>& sets) {
-    const PlannedExperiment p = plan_experiment(load_experiment(kFile, sets));
-    const LinkCollectives idle(p.experiment.cluster);
-    return fold_replicas(p, &idle).has_value();
+  const auto scenario_on = [](const char* cluster) {
+    return fmt::format(
+        "schema: scenario/2\nmodel: {{builder: transformer, layers: 8, hidden: 512, heads: 8, sequence: 512, "
+        "vocabulary: 8000}}\ncluster: {}\nsoftware: plain\nplan: {{planner: balanced, stages: 2, replicas: 2, "
+        "micro_batch_size: 1}}\nrun: {{schedule: 1f1b, micro_batches: 4}}\n",
+        cluster);
   };
-  CHECK(folds({}));
-  CHECK_FALSE(folds({"plan.replicas=1"}));
-  CHECK_FALSE(folds({"run.collectives=flows"}));
-  CHECK_FALSE(folds({"run.detail=devices"}));
-  CHECK_FALSE(
-      folds({"cluster={base: superpod-h100-256, override: {nodes: 4, gpus: 4}, changes: [{devices: "
-             "[pod0.node0.gpu3], speed: 50 %}]}"}));
+  const auto sets_of = [](const std::vector<std::string>& sets, const char* backend) {
+    const PlannedExperiment p = plan_experiment(load_experiment(kFile, sets));
+    return compile_for_report(p, backend).program.copies;
+  };
+  // Stages 0 and 1 are on devices 0 1 and 2 3.
+  const char* const star =
+      "{generator: star, types: {a: {preset: h100-sxm}, b: {preset: a100-80}}, groups: [{name: d, type: a, count: 4, "
+      "link: wire}], "
+      "links: {wire: {bandwidth: 10 Gbit/s, latency: 5 us}}}";
+  test::write_file(kFile, scenario_on(star));
+  CHECK(sets_of({}, "ideal") == 2);
+  CHECK(sets_of({}, "fluid") == 2);
+  CHECK(sets_of({}, "simgrid") == 1);  // The reference.
+  for (const char* set :
+       {"plan.replicas=1", "run.collectives=flows", "run.detail=devices", "run.detail=replicas", "software=none",
+        "cluster.jitter={most: 1 %}", "cluster.changes=[{devices: [d1], speed: 50 %}]",
+        "cluster.changes=[{links: [d1.link], bandwidth: 50 %}]",
+        "run={schedule: 1f1b, loads: [[[512], [256]], [[512], [512]]]}"}) {
+    CAPTURE(set);
+    CHECK(sets_of({set}, "ideal") == 1);
+    CHECK(sets_of({set}, "fluid") == 1);
+  }
+  // Both replicas send over one radio channel: they meet where links are shared.
+  test::write_file(
+      kFile, scenario_on("{generator: explicit, types: {a: {preset: h100-sxm}}, devices: [{name: w, type: a}, {name: "
+                         "x, type: a}, {name: y, type: a}, {name: z, type: a}], links: [{name: air, among: "
+                         "[w, x, y, z], bandwidth: 10 Gbit/s, latency: 5 us, duplex: half}]}"));
+  CHECK(sets_of({}, "ideal") == 2);
+  CHECK(sets_of({}, "fluid") == 1);
+  // A device of another type, and a slow link, on the second replica alone.
+  test::write_file(
+      kFile,
+      scenario_on("{generator: star, types: {a: {preset: h100-sxm}, b: {preset: a100-80}}, groups: [{name: d, type: a, "
+                  "count: 3, link: wire}, {name: e, type: b, count: 1, link: wire}], links: {wire: "
+                  "{bandwidth: 10 Gbit/s, latency: 5 us}}}"));
+  CHECK(sets_of({}, "ideal") == 1);
+  test::write_file(
+      kFile, scenario_on("{generator: star, types: {a: {preset: h100-sxm}}, groups: [{name: d, type: a, count: 3, "
+                         "link: wire}, {name: e, type: a, count: 1, link: slow}], links: {wire: "
+                         "{bandwidth: 10 Gbit/s, latency: 5 us}, slow: {bandwidth: 1 Gbit/s, latency: 5 "
+                         "us}}}"));
+  CHECK(sets_of({}, "ideal") == 1);
+  CHECK(sets_of({}, "fluid") == 1);
 }
 
 }  // namespace stagecraft::fold_replicas_test

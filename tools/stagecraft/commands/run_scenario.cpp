@@ -11,6 +11,7 @@
 #include "sim/core/text.hpp"
 #include "sim/diagnosis/framework_check.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
+#include "sim/experiment/fold_replicas.hpp"
 #include "sim/experiment/own_orders.hpp"
 #include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/remarks.hpp"
@@ -23,6 +24,7 @@
 #include "sim/output/timeline_picture.hpp"
 #include "sim/plan/plan_words.hpp"
 #include "sim/published/error_classes.hpp"
+#include "sim/result/metrics.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/run_folder.hpp"
@@ -63,10 +65,11 @@ std::string headline(const Arguments& a, const CompiledExperiment& p, const Outc
                      p.schedule.search
                          ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                          : "",
-                     origin_text(a, o.timeline), pluralize(std::ssize(p.program.instructions), "instruction"));
+                     origin_text(a, o.timeline),
+                     pluralize(static_cast<std::int64_t>(metric_value("instructions", view_of(p, o))), "instruction"));
 }
 
-void write_results(const Arguments& a, const CompiledExperiment& p, const Outcome& o, const std::string& json) {
+void write_results(const Arguments& a, const CompiledExperiment& p, const Outcome& o) {
   const std::string folder = a.text("out");
   const config::Value& scenario = *p.experiment.source;
   const std::string& title = p.experiment.title;
@@ -93,7 +96,7 @@ void write_results(const Arguments& a, const CompiledExperiment& p, const Outcom
     files.push_back(
         {"report.html", [&] { return html_page(std::vector{kept_run(o.timeline.provenance.backend, p, o)}, title); }});
   if (o.timeline.learnt) files.push_back({"losses.csv", [&] { return losses_csv(*o.timeline.learnt); }});
-  files.push_back({"results.json", [&] { return json + "\n"; }});
+  files.push_back({"results.json", [&] { return results_of(p, o) + "\n"; }});
   write_run(folder, files, overwrite_of(a));
   std::string written = files.back().name;
   for (std::size_t i = 0; i + 1 < files.size(); ++i) written += ", " + files[i].name;
@@ -167,6 +170,15 @@ void note_broken_rules(const CompiledExperiment& compiled) {
     if (d.code != kModelRefusal && d.code != kScheduleRefusal) print_error("note: {}\n", full_message(d));
 }
 
+/// Whether an output has the instructions of all replicas: a file, a picture, or the timeline that --details draws.
+bool lists_instructions(const Arguments& a) {
+  return a.has("out") || a.has("trace") || a.has("html") || draws(a) || (a.flag("details") && !a.flag("no-gantt"));
+}
+
+std::string backend_of(const Arguments& a, const Plan& plan) {
+  return a.has("backend") ? a.text("backend") : default_backend(plan);
+}
+
 int execute_run_scenario(const Arguments& a) {
   const std::string format = a.text("format");
   check_table_format(a, {"text", "json", "csv", "markdown"});
@@ -176,9 +188,12 @@ int execute_run_scenario(const Arguments& a) {
   if (a.has("html")) check_output_of(a, "html");
   check_picture_options(a, kRunPictures);
   check_trace_options(a);
-  const CompiledExperiment compiled = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
+  const CompiledExperiment compiled =
+      compile_or_advise(load_experiment(a.text("FILE"), a.list("set")), [&](const PlannedExperiment& p) {
+        return lists_instructions(a) ? compile(p) : compile_for_report(p, backend_of(a, p.plan));
+      });
   if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
-  Outcome outcome = run(compiled, a.has("backend") ? a.text("backend") : default_backend(compiled.plan));
+  Outcome outcome = run(compiled, backend_of(a, compiled.plan));
   if (outcome.timeline.elsewhere) return 0;
   add_interval(compiled, outcome);
   add_diagnosis(compiled, outcome, a.text("FILE"), a.list("set"), a.flag("what-if") ? WhatIf::Every : WhatIf::First);
@@ -187,14 +202,13 @@ int execute_run_scenario(const Arguments& a) {
   if (outcome.timeline.processes > 1)
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
                 to_text(outcome.timeline.clock_uncertainty));
-  const std::string json = results_of(compiled, outcome);
   if (format == "json")
-    print(json + "\n");
+    print(results_of(compiled, outcome) + "\n");
   else if (format != "text")
     print(table_in_format(rank_table(outcome.report, compiled.cluster()), format, layout));
   else
     print_run(a, compiled, outcome, layout);
-  if (a.has("out")) write_results(a, compiled, outcome, json);
+  if (a.has("out")) write_results(a, compiled, outcome);
   if (a.has("trace")) write_trace(a, compiled, outcome);
   draw_run(a, compiled, outcome);
   if (a.has("html")) write_page(a, compiled, outcome);
