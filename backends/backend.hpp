@@ -62,6 +62,8 @@ struct BackendDef {
   Timeline (*run)(const Program&, const Cluster&, const RunOptions&);
   Profile (*profile)(const ProfileRequest&) = nullptr;  ///< Null for backends that only simulate.
   std::string (*facts)() = nullptr;                     ///< Lines for `doctor` about the machine that it runs on.
+  /// The version of a library that the first run loads, as the build knows it: version() and why_not() load it too.
+  std::string_view built_with = {};
 };
 
 namespace backends {

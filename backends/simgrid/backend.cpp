@@ -49,6 +49,7 @@ const BackendDef simgrid{
     .version = sg::library_version,
     .why_not = why_not,
     .run = run,
+    .built_with = STAGECRAFT_SIMGRID_VERSION,
 };
 
 }  // namespace stagecraft::backends

@@ -39,6 +39,24 @@ std::string build_id_in(std::string_view notes) {
   return {};
 }
 
+/// "yes 3.32", or why the backend cannot run here.
+std::string availability(const BackendDef& backend) {
+  const std::string why = backend.why_not();
+  if (!why.empty()) return why;
+  const std::string library = backend.version();
+  return library.empty() ? "yes" : "yes " + library;
+}
+
+/// The version, the build, and a line for each backend.
+std::string text_with(std::string (*line_of)(const BackendDef&)) {
+  std::string text = fmt::format("stagecraft {}\n  build    {}", version(), STAGECRAFT_BUILD);
+  for (const BackendDef* b : backends::catalog()) text += fmt::format("\n  {:<8} {}", b->name, line_of(*b));
+  const std::string mpi = mpi_version();
+  return text +
+         fmt::format("\n  {:<8} {}", "mpi",
+                     mpi.empty() ? "not built with it: real runs of several processes go over TCP" : "yes " + mpi);
+}
+
 }  // namespace
 
 std::string version() { return fmt::format("{} ({})", STAGECRAFT_VERSION, STAGECRAFT_COMMIT); }
@@ -59,19 +77,13 @@ std::string build_name() {
 }
 
 std::string version_text() {
-  std::string text = fmt::format("stagecraft {}\n  build    {}\n", version(), STAGECRAFT_BUILD);
-  for (const BackendDef* b : backends::catalog()) {
-    const std::string why = b->why_not();
-    text += fmt::format("  {:<8} {}\n", b->name,
-                        !why.empty()           ? why
-                        : b->version().empty() ? "yes"
-                                               : "yes " + b->version());
-  }
-  const std::string mpi = mpi_version();
-  return text +
-         fmt::format("  {:<8} {}", "mpi",
-                     mpi.empty() ? "not built with it: real runs of several processes go over TCP" : "yes " + mpi);
+  return text_with([](const BackendDef& b) {
+    return b.built_with.empty() ? availability(b)
+                                : fmt::format("built with {}, which its first run loads", b.built_with);
+  });
 }
+
+std::string checked_version_text() { return text_with(availability); }
 
 std::string machine() {
   std::string name = "unknown processor";

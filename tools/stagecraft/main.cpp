@@ -322,7 +322,7 @@ int run(int given_argc, char** given_argv) {
   char** argv = words.data();
   const int argc = static_cast<int>(words.size()) - 1;
   CLI::App app{"Simulate, measure and compare pipeline-parallel training.", "stagecraft"};
-  app.set_version_flag("--version", version_text);  // Only when asked: it loads what the backends need.
+  app.set_version_flag("--version", version_text);  // Only when asked: it looks for a GPU driver.
   app.require_subcommand(0, 1);
   app.footer("stagecraft COMMAND --help shows the options of a command.");
   std::vector<Arguments> arguments(commands::catalog().size());

@@ -14,7 +14,8 @@
 namespace stagecraft::commands {
 namespace {
 
-/// The facts of a backend about its machine, to print below its line of version_text(), without what that line says.
+/// The facts of a backend about its machine, to print below its line of checked_version_text(), without what that line
+/// says.
 std::string facts_of(const BackendDef& backend) {
   const std::string why = backend.why_not();
   std::string text;
@@ -26,7 +27,7 @@ std::string facts_of(const BackendDef& backend) {
 /// The backends, and beneath each what it knows.
 std::string backends_text() {
   std::string text;
-  for (const std::string& line : split(version_text(), '\n')) {
+  for (const std::string& line : split(checked_version_text(), '\n')) {
     text += line + "\n";
     for (const BackendDef* b : backends::catalog())
       if (b->facts && line.starts_with(fmt::format("  {:<8} ", b->name))) text += facts_of(*b);
