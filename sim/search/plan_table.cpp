@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <set>
 
 #include <fmt/core.h>
@@ -13,6 +14,7 @@
 #include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/own_orders.hpp"
@@ -41,12 +43,27 @@ std::vector<std::string> names_of(const std::string& words, const std::string& c
   return names;
 }
 
+/// Whether the planner of a row has to stop: at the end of its time, or where all are asked to. Time of the processor,
+/// so that no other load of the machine leaves a planner out.
+std::function<bool()> limit_of(const PlanTableOptions& asked) {
+  return [&asked, begin = std::clock()] {
+    return asked.stop() || static_cast<double>(std::clock() - begin) > asked.time.value * CLOCKS_PER_SEC;
+  };
+}
+
+std::string why_stopped(const PlanTableOptions& asked) {
+  return asked.stop() ? "it was interrupted"
+                      : fmt::format("it had no plan after {}: --time gives it more", to_text(asked.time));
+}
+
 /// Null if there is none.
-std::shared_ptr<const PlannedExperiment> own_plan(const Experiment& configured) {
+std::shared_ptr<const PlannedExperiment> own_plan(const Experiment& configured, const PlanTableOptions& asked) {
+  const StopScope scope(limit_of(asked));
   try {
     return std::make_shared<const PlannedExperiment>(plan_experiment(configured));
   } catch (const Infeasible&) {
   } catch (const InputError&) {
+  } catch (const Stopped&) {
   }
   return nullptr;
 }
@@ -149,14 +166,19 @@ std::vector<std::string> sets_of_row(const MemoryRemedy& remedy, const Experimen
     if (e.run.buffers && !configured.run.buffers)
       sets.push_back(fmt::format("run.buffers={}", e.run.buffers->received));
   }
-  if (e.schedule.def != configured.schedule.def) sets.push_back("run.schedule=" + e.schedule.name());
+  if (e.schedule.def == configured.schedule.def) return sets;
+  sets.push_back("run.schedule=" + e.schedule.name());
+  if (const int iterations = e.run.lowering.iterations; iterations > configured.run.lowering.iterations)
+    sets.push_back(fmt::format("run.iterations={}", iterations));  // Its period needs them.
   return sets;
 }
 
 PlanRow row_of(const std::string& name, PlanComparison& comparison) {
   const Experiment& configured = comparison.configured;
   PlanRow row;
+  const StopScope scope(limit_of(comparison.asked));
   try {
+    stop_point();
     std::optional<PlannedExperiment> planned;
     if (comparison.configured_plan && configured.plan.planner->name == name) planned = *comparison.configured_plan;
     for (const MemoryRemedy& remedy : memory_remedies(with_planner(name, configured, comparison.devices))) {
@@ -178,6 +200,9 @@ PlanRow row_of(const std::string& name, PlanComparison& comparison) {
     row.why_not = e.problem().message;
   } catch (const BackendError& e) {
     row.why_not = e.what();
+  } catch (const Stopped&) {
+    row = {};
+    row.why_not = why_stopped(comparison.asked);
   }
   row.planner = name;
   return row;
@@ -209,7 +234,7 @@ PlanTable compare_plans(const Experiment& configured, const PlanTableOptions& as
   table.reserve = reserve_line(*configured.cluster);
   table.schedule = schedule_title(configured.schedule);
   table.micro_batches = configured.run.micro_batches;
-  PlanComparison comparison{configured, asked, own_plan(configured), 0, {}, Shortest(asked.replay), {}};
+  PlanComparison comparison{configured, asked, own_plan(configured, asked), 0, {}, Shortest(asked.replay), {}};
   const PlannedExperiment* configured_plan = comparison.configured_plan.get();
   table.notes = configured_plan ? remarks(*configured_plan) : suspicious_units(*configured.cluster);
   comparison.devices = needs_stages(names, configured) ? used_devices(configured, configured_plan) : 0;

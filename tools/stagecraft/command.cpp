@@ -1,5 +1,5 @@
 // What commands share: values of arguments with their checks, printing, output files and folders, warnings, and the
-// options --replay, --hosts, --quiet and --force.
+// options --time, --replay, --hosts, --quiet and --force.
 
 #include "tools/stagecraft/command.hpp"
 
@@ -12,10 +12,12 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include <fmt/core.h>
 
 #include "backends/world.hpp"
+#include "sim/config/units.hpp"
 #include "sim/core/json.hpp"
 #include "sim/search/replay.hpp"
 #include "tools/stagecraft/progress.hpp"
@@ -182,6 +184,16 @@ int parsed(const std::string& word) {
 }
 
 }  // namespace
+
+Seconds time_limit(const Arguments& a) {
+  std::string why;
+  const std::optional<double> seconds = config::parse_quantity(config::Dimension::Time, a.text("time"), why);
+  if (!seconds || *seconds <= 0)
+    throw InputError(
+        fmt::format("--time: '{}' is not a time: {}", a.text("time"), seconds ? "it is not above zero" : why),
+        "such as 60s or 5min");
+  return Seconds{*seconds};
+}
 
 Argument replay_argument(const std::string& usual, const std::string& when) {
   return {

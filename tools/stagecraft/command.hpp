@@ -11,6 +11,7 @@
 #include "sim/core/catalog.hpp"
 #include "sim/core/json.hpp"
 #include "sim/core/output.hpp"
+#include "sim/core/quantity.hpp"
 
 namespace stagecraft {
 
@@ -100,6 +101,9 @@ void warn(const std::vector<Diagnostic>& warnings);
 Json problems_list(const std::vector<Diagnostic>&);
 /// problems_list() as text.
 std::string diagnostics_json(const std::vector<Diagnostic>&);
+
+/// What --time says: more than zero seconds; InputError otherwise.
+Seconds time_limit(const Arguments&);
 
 /// --replay of commands that rank on a backend. `when`: words before what it does.
 Argument replay_argument(const std::string& usual, const std::string& when = {});

@@ -1,5 +1,5 @@
 // `stagecraft plan`: runs planners on a scenario and simulates their plans (sim/search/plan_table), diagnoses the best
-// one, and prints the table.
+// one, and prints the table; after Ctrl-C with the plans that were complete.
 
 #include <algorithm>
 
@@ -8,6 +8,7 @@
 #include "sim/published/error_classes.hpp"
 #include "sim/search/plan_table.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/noted_interrupt.hpp"
 #include "tools/stagecraft/row_diagnosis.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
@@ -37,18 +38,30 @@ int execute_plan(const Arguments& a) {
   const PlanTableOptions options{.planners = a.text("planner"),
                                  .backend = a.text("backend"),
                                  .show = a.flag("show") && format == "text",
-                                 .replay = replay_rows(a, a.text("backend"), kPlanReplay)};
+                                 .replay = replay_rows(a, a.text("backend"), kPlanReplay),
+                                 .time = time_limit(a),
+                                 .stop = NotedInterrupt::came};
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
+  const NotedInterrupt noted;
   PlansByPlanner plans;
   PlanTable table = compare_plans(experiment, options, &plans);
+  const bool has_plan = !table.rows.empty() && table.rows.front().ran();
+  if (NotedInterrupt::came() && !has_plan) {
+    print_error("{} before the first plan was complete; nothing was kept\n", NotedInterrupt::word());
+    return NotedInterrupt::exit_code();
+  }
   table.interval = prediction_interval(experiment);
-  if (!table.rows.empty() && table.rows.front().ran()) diagnose_first(a, plans, table);
+  if (has_plan && !NotedInterrupt::came()) diagnose_first(a, plans, table);
   for (const std::string& note : table.notes) print_error("note: {}\n", note);
   if (format == "text")
     print_text(to_text(table, layout), layout);
   else
     print(format == "json" ? plans_json(table) + "\n" : table_in_format(rows_of(table), format, layout));
-  return std::any_of(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); }) ? 0 : kNoneRan;
+  if (!NotedInterrupt::came()) return has_plan ? 0 : kNoneRan;
+  flush();
+  const auto complete = std::count_if(table.rows.begin(), table.rows.end(), [](const PlanRow& r) { return r.ran(); });
+  print_error("{}; the table has {}\n", NotedInterrupt::word(), pluralize(complete, "plan"));
+  return NotedInterrupt::exit_code();
 }
 
 }  // namespace
@@ -63,6 +76,9 @@ extern const Command plan{
          {"--planner", Argument::Kind::Text, "all, or names with commas between: stagecraft list planners", "all"},
          {"-b,--backend", Argument::Kind::Text, "Backend that simulates the plans", "ideal"},
          replay_argument(kPlanReplay),
+         {"--time", Argument::Kind::Text,
+          "Longest time that one planner computes, with the simulation of its plan, before it is stopped: 60s, 5min",
+          "60s"},
          {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
          {"--show", Argument::Kind::Flag, "Print the plans too"},
          quiet_argument(),

@@ -50,15 +50,6 @@ std::vector<std::string> option_words(const Arguments& a, const char* option) {
   return words;
 }
 
-Seconds time_limit_of(const std::string& text) {
-  std::string why;
-  const std::optional<double> seconds = config::parse_quantity(config::Dimension::Time, text, why);
-  if (!seconds || *seconds <= 0)
-    throw InputError(fmt::format("--time: '{}' is not a time: {}", text, seconds ? "it is not above zero" : why),
-                     "such as 60s or 5min");
-  return Seconds{*seconds};
-}
-
 /// A share of a device's memory.
 double margin_of(const std::string& text) {
   std::string why;
@@ -90,7 +81,7 @@ ChoiceOptions search_options(const Arguments& a) {
     options.max_orders = kOrdersByDefault, options.patience = kPatienceByDefault, options.patience_ops = kPatienceOps;
   options.threads = a.has("jobs") ? a.count("jobs", 1, 1024) : launched().size > 1 ? 1 : 0;
   options.seed = static_cast<std::uint64_t>(a.count("seed", 0, 1 << 30));
-  if (a.has("time")) options.time = time_limit_of(a.text("time"));
+  if (a.has("time")) options.time = time_limit(a);
   options.resume = a.text("resume");
   options.stop = NotedInterrupt::came;
   return options;
