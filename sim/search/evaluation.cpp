@@ -39,6 +39,12 @@ WeightsSpec weights_with_options(const std::string& policy, const WeightsSpec& c
   return weights_spec(policy, fidelity.origin.empty() ? fidelity.text : "", fidelity.where);
 }
 
+void set_variant(const PlanVariant& v, Experiment& e) {
+  e.plan = v.plan;
+  e.run.micro_batches = v.micro_batches;
+  if (v.buckets) e.run.buckets = e.software().buckets;
+}
+
 /// The weights as a setting, with the options that are not at their defaults.
 std::string weights_set(const std::string& policy, const WeightsSpec& weights) {
   std::string options;
@@ -81,6 +87,7 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   c.placement = to_text(v.placement);
   c.group = group_words(v.plan);
   c.plan_words = plan_words(p.plan);
+  if (v.buckets) c.plan_words.insert(c.plan_words.rfind(" · "), " · gradient buckets");  // The batch stays last.
   c.group_devices = v.plan.group.group();
   c.devices = static_cast<int>(used.size());
   c.stages = p.plan.different_stages();
@@ -143,8 +150,7 @@ Experiment CombinationRunner::experiment_of(const Combination& c, std::size_t ov
   Experiment e = find(c.policy)->by_overlap[overlap_set];
   if (is_placed(v, c.policy))
     e.schedule = schedule_spec(*c.policy.schedule, schedule_options(v, c.policy, configured_.schedule));
-  e.plan = v.plan;
-  e.run.micro_batches = v.micro_batches;
+  set_variant(v, e);
   return e;
 }
 
@@ -155,11 +161,13 @@ std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const 
        c.policy.order ? std::vector<config::Member>() : schedule_options(v, c.policy, configured_.schedule))
     options += fmt::format(", {}: {}", m.key, config::to_set_text(m.value));
   const std::string name = c.policy.order ? "{csv: " + c.policy.order->file + "}" : c.policy.name();
-  return {"plan=" + to_text(v.plan, *configured_.cluster),
-          options.empty() ? fmt::format("run.schedule={}", name)
-                          : fmt::format("run.schedule={{name: {}{}}}", name, options),
-          fmt::format("run.micro_batches={}", v.micro_batches),
-          weights_set(c.policy.weights, find(c.policy)->by_overlap.front().weights)};
+  std::vector<std::string> sets{"plan=" + to_text(v.plan, *configured_.cluster),
+                                options.empty() ? fmt::format("run.schedule={}", name)
+                                                : fmt::format("run.schedule={{name: {}{}}}", name, options),
+                                fmt::format("run.micro_batches={}", v.micro_batches),
+                                weights_set(c.policy.weights, find(c.policy)->by_overlap.front().weights)};
+  if (v.buckets) sets.emplace_back("run.gradient_buckets=software");
+  return sets;
 }
 
 std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant& v, double max_instructions,
@@ -172,8 +180,7 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
   auto c = std::make_shared<Candidate>();
   c->variant = v;
   Experiment e = (at != ordered_.end() ? *at : ordered_.front()).by_overlap.front();
-  e.plan = v.plan;
-  e.run.micro_batches = v.micro_batches;
+  set_variant(v, e);
   try {
     auto planned = std::make_shared<const PlannedExperiment>(plan_experiment(e));
     const double instructions = instructions_of(planned->plan, iterations_, true);

@@ -172,6 +172,13 @@ class VariantMaker {
            (kind == Recomputation::Outputs || kind == Recomputation::Half);
   }
 
+  /// Whether sums in buckets next to the last backward are another run, which the scenario does not have.
+  bool may_have_buckets(const PlanSpec& plan) const {
+    const Experiment& e = configured_.experiment;
+    return e.software().prices && e.software().buckets.cuts() && e.run.lowering.overlap && !e.run.buckets &&
+           plan.replicas > 1;
+  }
+
   bool too_many(int micro_batches, int ranks) {
     const bool too_many = micro_batches > std::max(configured_.experiment.run.micro_batches, kMostMicroBatches * ranks);
     if (too_many) made_.left_out.insert("micro-batches so small that there are more than 32 for each stage");
@@ -211,8 +218,12 @@ class VariantMaker {
         for (const Recomputation recompute : kinds) {
           PlanVariant v{.plan = spec, .placement = where.placement, .chunks = chunks, .both_ways = where.both_ways};
           v.plan.stages = ranks * chunks;
-          v.is_unusual = chunks > kMostChunks || v.plan.dispatcher != balanced_.dispatcher || is_unusual(recompute);
+          v.is_unusual = chunks > kMostChunks || v.plan.dispatcher != balanced_.dispatcher || is_unusual(recompute) ||
+                         (v.plan.sharding != StateSharding::None && v.plan.shard_within != balanced_.shard_within);
           if (where.placement != Placement::Linear && !where.both_ways) v.plan.placement = where.placement;
+          add(v, ranks, size, recompute);
+          if (v.is_unusual || !may_have_buckets(v.plan)) continue;
+          v.buckets = v.is_unusual = true;
           add(std::move(v), ranks, size, recompute);
         }
       }
@@ -291,15 +302,28 @@ class VariantMaker {
         spec.group = degrees;
         spec.replicas = degrees.replicas;
         spec.sharding = sharding;
-        if (sharding == StateSharding::None) spec.shard_within = 0;
         if (sharding != StateSharding::Weights) spec.reshard.reset();
         if (!part.empty()) spec.devices = part;
-        for (const ExpertDispatch dispatcher : dispatchers_of(degrees)) {
-          spec.dispatcher = dispatcher;
-          placed(spec, ranks, static_cast<int>(size), kinds);
-        }
+        for (const int within : shard_groups_of(degrees, sharding))
+          for (const ExpertDispatch dispatcher : dispatchers_of(degrees)) {
+            spec.shard_within = within;
+            spec.dispatcher = dispatcher;
+            placed(spec, ranks, static_cast<int>(size), kinds);
+          }
       }
     }
+  }
+
+  /// Devices that divide the states, 0 for all: the scenario's number, and without one weights inside of a node too,
+  /// whose gathers then do not leave it (HSDP).
+  std::vector<int> shard_groups_of(const Degrees& degrees, StateSharding sharding) const {
+    if (sharding == StateSharding::None) return {0};
+    const int holders = degrees.replicas * degrees.context;
+    const int on_node = configured_.experiment.rules->node.devices / degrees.tensor;
+    const bool has_choice = balanced_.shard_within == 0 && sharding == StateSharding::Weights &&
+                            on_node > degrees.context && on_node < holders && holders % on_node == 0;
+    if (!has_choice) return {balanced_.shard_within};
+    return {0, on_node};
   }
 
   /// A copy of a row for each node differs from one for each expert where experts are on several nodes. A dispatcher

@@ -280,6 +280,32 @@ TEST_CASE("no plan with groups, experts or divided states has less work than is 
   CHECK(sharded > 100);
 }
 
+TEST_CASE("weights are divided inside of nodes too (HSDP), after the usual plans and with a bound") {
+  const PlannedExperiment configured = plan_experiment(
+      load_experiment("scenarios/examples/search-groups.yaml",
+                      {"cluster={base: superpod-h100-256, override: {nodes: 2, gpus: 4}}", "software=torchtitan"}));
+  const std::vector<SchedulingPolicy> policies = scheduling_policies({"1f1b"}, {}, configured.experiment.software());
+  const SearchObjective objective(Objective::Time, configured, 1);
+  const FrameworkLimits limits(configured.experiment, true);
+  PlannedExperiment fullest = configured;
+  fullest.experiment = with_overlap(configured.experiment, limits.switches());
+  const CombinationRunner runner(configured.experiment, policies, "ideal", 1, 0, objective, limits);
+  const NetworkParts parts(configured.cluster());
+  std::set<std::pair<int, int>> divided;  // Tensor degree, devices that divide weights.
+  for (const PlanVariant& v : plan_variants(fullest, {policies.front().schedule}, parts, objective, limits).list) {
+    if (v.plan.shard_within == 0) continue;
+    CHECK(v.plan.sharding == StateSharding::Weights);
+    CHECK(v.is_unusual);
+    bool too_large = false;
+    const auto candidate = runner.candidate(v, 1e6, too_large);
+    if (!candidate) continue;
+    divided.emplace(v.plan.group.tensor, v.plan.shard_within);
+    CHECK(v.bound.value <= candidate->bound.work.value * (1 + 1e-9));
+  }
+  CHECK(divided.contains({1, 4}));
+  CHECK(divided.contains({2, 2}));
+}
+
 TEST_CASE("no plan with groups or divided states needs less memory than is assumed before it is planned") {
   const PlannedExperiment configured = plan_experiment(load_experiment("scenarios/examples/search-groups.yaml", {}));
   const std::vector<SchedulingPolicy> policies =
