@@ -6,6 +6,7 @@
 
 #include "backends/backend.hpp"
 #include "sim/program/check.hpp"
+#include "sim/result/memory.hpp"
 
 namespace stagecraft {
 
@@ -19,10 +20,11 @@ std::optional<OrderResult> evaluate_order(const Schedule& iteration, const Plann
     const Schedule schedule = complete(iteration, p.plan, options.iterations);
     const Program program = lower(schedule, p.plan, p.costs, e.weights.rule, options);
     const Timeline timeline = get_from(backends::catalog(), "backend", "ideal").run(program, cluster, {});
-    const Report report = measure(program, timeline, cluster);
+    const Report report = measure_times(program, timeline, cluster);
     OrderResult played{report.makespan, report.period, memory_needs(program)};
+    const MemoryHistory history(program, timeline);
     for (const DeviceId d : played.memory.ids())
-      played.memory[d] = std::max(played.memory[d], report.devices[d].memory.total);
+      played.memory[d] = std::max(played.memory[d], peak_of(history.curve(d), program, cluster, d).total);
     return played;
   } catch (const Infeasible&) {
     return {};

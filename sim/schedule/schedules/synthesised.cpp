@@ -72,6 +72,7 @@ void read_synthesised(const config::Value& map, ScheduleOptions& options) {
 constexpr double kMostBlocks = 400, kBlockPieces = 400000;  // They take about a second.
 constexpr int kTightenings = 3;
 constexpr double kLeastEffort = 5, kEffortOfStep = 0.03, kMostEffort = 200;  // Million steps.
+constexpr double kLargeEffort = 100e6, kFirstEffort = 20e6;                  // Steps.
 constexpr double kSame = 1 + 1e-9;
 
 struct Candidate {
@@ -102,12 +103,23 @@ class ScheduleSynthesis {
     const LowerBound search_bound = lower_bound(problem_, limit_, goal_.split);
     const std::vector<Rows> seeds = starting_orders();
     leave_room_for_messages();
-    for (int i = 0; i < kTightenings; ++i) {
-      const std::size_t before = candidates_.size();
-      for (const FoundOrder& f : search(problem_, limit_, goal_, seeds, search_bound))
-        evaluate("search", problem_.schedule_of(f.rows));
-      if (!tighten(before)) break;
-    }
+    const auto search_within_memory = [&](int tightenings) {
+      bool fits = false;
+      for (int i = 0; i < tightenings && !fits; ++i) {
+        const std::size_t before = candidates_.size();
+        for (const FoundOrder& f : search(problem_, limit_, goal_, seeds, search_bound))
+          evaluate("search", problem_.schedule_of(f.rows));
+        fits = !tighten(before);
+      }
+      return fits;
+    };
+    // In a large problem the room that messages leave is found with little effort, and then all of it is spent once.
+    const double effort = goal_.effort;
+    const bool is_large = effort > kLargeEffort;
+    if (is_large) goal_.effort = kFirstEffort;
+    const bool fits = is_large && search_within_memory(kTightenings);
+    goal_.effort = effort;
+    search_within_memory(fits ? 1 : kTightenings);
     if (candidates_.empty())
       throw Infeasible("memory", "no order of work was found that keeps so little",
                        limit_.size() > 1 ? "raise run.schedule.activations" : kMoreRoom);
