@@ -22,7 +22,9 @@ std::string ChangedRuns::simulate(Suggestion& s) {
   if (limit_ <= 0 || exhausted_ || s.run) return {};
   --limit_;
   try {
-    const CompiledExperiment compiled = compile_folded(plan_experiment(read_(s.sets)), nullptr);
+    const PlannedExperiment planned = plan_experiment(read_(s.sets));
+    const CompiledExperiment compiled =
+        backend_ == "ideal" ? compile_for_report(planned, backend_) : compile_folded(planned, nullptr);
     exhausted_ = compiled.program.size() > instructions_left_;
     if (exhausted_) return {};
     instructions_left_ -= compiled.program.size();
