@@ -48,6 +48,7 @@ struct Field {
   std::string count_key;                    ///< List of maps: the field of an item that says how many equal entries it
                                             ///< stands for, so that a number may stand for the list.
   bool may_stand_alone = false;             ///< List: a scalar stands for the list of this one item.
+  std::string stand_in;                     ///< A field that may be given in place of this one, from which it follows.
   std::optional<std::string> default_text;  ///< The default in YAML.
   double low = -kInfinity;
   double high = kInfinity;
@@ -68,6 +69,7 @@ struct Field {
   Field& positional() { return by_position = true, *this; }
   Field& counted_by(std::string key) { return count_key = std::move(key), *this; }
   Field& or_alone() { return may_stand_alone = true, *this; }
+  Field& or_field(std::string other) { return stand_in = std::move(other), *this; }
   Field& optional() { return required = false, *this; }
 };
 

@@ -131,15 +131,24 @@ class SchemaWriter {
   Value of_fields(const std::vector<const Field*>& fields, bool by_key) {
     Value properties = object();
     std::vector<std::string> required;
+    const Field* replaceable = nullptr;
     for (const Field* field : fields) {
       put(properties, field->name, schema_of(*field));
       const bool named = by_key && field->name == "name";
-      if (field->required && !field->default_text && !named) required.push_back(field->name);
+      if (!field->required || field->default_text || named) continue;
+      if (field->stand_in.empty())
+        required.push_back(field->name);
+      else
+        replaceable = field;
     }
     Value schema = object({{"type", word("object")}, {"properties", std::move(properties)}});
     put(schema, "patternProperties", object({{"^x-", plain("true")}}));
     put(schema, "additionalProperties", plain("false"));
     if (!required.empty()) put(schema, "required", words(required));
+    if (replaceable)
+      put(schema, "anyOf",
+          array({object({{"required", words({replaceable->name})}}),
+                 object({{"required", words({replaceable->stand_in})}})}));
     return schema;
   }
 

@@ -33,8 +33,9 @@
 namespace stagecraft::planners {
 namespace {
 
-const config::MapSpec kBalancedFields = chain_fields("Consecutive stages with the least time of the slowest one.",
-                                                     config::integer("stages", 1, 1e6).doc("Number of stages."));
+const config::MapSpec kBalancedFields =
+    chain_fields("Consecutive stages with the least time of the slowest one.",
+                 config::integer("stages", 1, 1e6).or_field("pipeline").doc("Number of stages."));
 
 constexpr Bytes kLargestTable{double(1 << 30)};
 
