@@ -1,10 +1,9 @@
-// The planner `layout`: stages as Megatron-LM writes them (--pipeline-model-parallel-layout), with a letter for each
-// part: E for the embedding, t for a layer, m for a module of the token after next, L for scores and loss; | between
-// stages; *N repeats a letter or a group in parentheses; commas mean nothing. "Et*3|(tt|)*29,m|L" has 32 stages.
+// The planner `layout`: stages as Megatron-LM writes them (--pipeline-model-parallel-layout).
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/plan/layout_letters.hpp"
 #include "sim/planners/shared/chain_stages.hpp"
 
 namespace stagecraft::planners {
@@ -24,70 +23,6 @@ std::shared_ptr<const PlannerOptions> read_layout_options(const config::Value& c
   if (const config::Value* layout = checked.find("layout")) read->layout = layout->text;
   return read;
 }
-
-class LayoutReader {
- public:
-  LayoutReader(const PlannerInput& input, const std::string& text) : input_(input), text_(text) {}
-
-  /// The letters of each stage, without shorthand.
-  std::vector<std::string> stages() {
-    const std::string letters = sequence(false);
-    std::vector<std::string> list(1);
-    for (const char letter : letters)
-      if (letter == '|')
-        list.emplace_back();
-      else
-        list.back() += letter;
-    return list;
-  }
-
- private:
-  [[noreturn]] void refuse(std::size_t at, const std::string& why) const {
-    throw InputError(
-        {{input_.options.where("layout"), "plan.layout", fmt::format("{} at character {} of '{}'", why, at + 1, text_),
-          "letters E, t, m and L, | between stages, (...) and *N", "layout"}});
-  }
-
-  static constexpr int kDeepest = 100;
-
-  std::string sequence(bool inside) {
-    constexpr std::size_t kMostLetters = 1 << 20;
-    std::string letters;
-    while (at_ < text_.size() && text_[at_] != ')') {
-      const char c = text_[at_++];
-      if (c == ',' || c == ' ') continue;
-      std::string one(1, c);
-      if (c == '(') {
-        if (++depth_ > kDeepest) refuse(at_ - 1, "parentheses are nested too deep");
-        one = sequence(true);
-        --depth_;
-        ++at_;
-      } else if (std::string_view("EtmL|").find(c) == std::string_view::npos) {
-        refuse(at_ - 1, fmt::format("'{}' is no part of a layout", c));
-      }
-      const int times = repetition();
-      if (one.size() * times + letters.size() > kMostLetters) refuse(at_ - 1, "there are too many letters");
-      for (int i = 0; i < times; ++i) letters += one;
-    }
-    if (inside && at_ >= text_.size()) refuse(text_.size() - 1, "a parenthesis is not closed");
-    if (!inside && at_ < text_.size()) refuse(at_, "a parenthesis was not opened");
-    return letters;
-  }
-
-  int repetition() {
-    if (at_ >= text_.size() || text_[at_] != '*') return 1;
-    const std::size_t star = at_++;
-    std::string digits;
-    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') digits += text_[at_++];
-    if (digits.empty() || digits.size() > 6 || std::stoi(digits) == 0) refuse(star, "a number from 1 on has to follow");
-    return std::stoi(digits);
-  }
-
-  const PlannerInput& input_;
-  const std::string& text_;
-  std::size_t at_ = 0;
-  int depth_ = 0;
-};
 
 /// The layers of the model by the letter that stands for them, in their order.
 struct Parts {
@@ -121,7 +56,11 @@ Parts parts_of(const ModelGraph& model) {
 
 Planned plan_layout(const PlannerInput& input) {
   const std::string& text = input.options.options<LayoutOptions>().layout;
-  const std::vector<std::string> stages = LayoutReader(input, text).stages();
+  const std::vector<std::string> stages = stages_of_layout(text, [&](std::size_t at, const std::string& why) {
+    throw InputError(
+        {{input.options.where("layout"), "plan.layout", fmt::format("{} at character {} of '{}'", why, at + 1, text),
+          "letters E, t, m and L, | between stages, (...) and *N", "layout"}});
+  });
   Parts parts = parts_of(input.model);
   const auto refuse = [&](const std::string& why, const std::string& help) {
     throw InputError({{input.options.where("layout"), "plan.layout", why, help, "layout"}});

@@ -24,7 +24,7 @@ struct FrameworkFiles {
 };
 
 /// A recipe of Megatron-Bridge with its overrides, of which the rules alone are read.
-TrainingSetup read_bridge(const std::string& text, const std::string& file, const SetupOptions&) {
+TrainingSetup judge_overrides(const std::string& text, const std::string& file, const SetupOptions&) {
   TrainingSetup setup;
   std::vector<Diagnostic> problems;
   for (const Diagnostic& broken : broken_bridge_rules(text)) {
@@ -43,7 +43,7 @@ FrameworkFiles files_of(const std::string& name) {
   if (name == "megatron") return {megatron_rules(), megatron_arguments, read_megatron};
   if (name == "torchtitan") return {torchtitan_rules(), torchtitan_config, read_torchtitan};
   if (name == "deepspeed") return {deepspeed_rules(), deepspeed_config, read_deepspeed};
-  if (name == "bridge") return {bridge_rules(), megatron_arguments, read_bridge};
+  if (name == "bridge") return {bridge_rules(), megatron_arguments, judge_overrides};
   throw InputError(fmt::format("--framework: there are no rules of '{}'", name),
                    "megatron, torchtitan, deepspeed or bridge");
 }

@@ -10,6 +10,7 @@
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
+#include "sim/interchange/bridge.hpp"
 #include "sim/interchange/chakra.hpp"
 #include "sim/interchange/frameworks.hpp"
 #include "sim/schedule/builder.hpp"
@@ -156,6 +157,7 @@ using FrameworkText = FrameworkConfiguration (*)(const PlannedExperiment&);
 /// The function that writes what a framework reads; null for other kinds.
 FrameworkText framework_text(const std::string& kind) {
   return kind == "megatron"     ? megatron_arguments
+         : kind == "bridge"     ? bridge_overrides
          : kind == "torchtitan" ? torchtitan_config
          : kind == "deepspeed"  ? deepspeed_config
                                 : nullptr;
@@ -181,7 +183,7 @@ int execute_export_to(const Arguments& a) {
   const FrameworkText framework = framework_text(kind);
   if (!framework && kind != "pytorch-csv" && kind != "chakra" && kind != "simgrid-xml")
     throw InputError("there is no kind '" + kind + "' to export",
-                     "write megatron, torchtitan, deepspeed, pytorch-csv, chakra or simgrid-xml");
+                     "write megatron, bridge, torchtitan, deepspeed, pytorch-csv, chakra or simgrid-xml");
   refuse_unused(a);
   if (framework) return export_framework(a, framework);
   if (kind == "chakra") return export_chakra(a);
@@ -208,13 +210,15 @@ int execute_export_to(const Arguments& a) {
 extern const Command export_to{
     .name = "export",
     .summary =
-        "Export a plan to Megatron-LM, torchtitan or DeepSpeed, a schedule to PyTorch, traces to ASTRA-sim, or a "
+        "Export a plan to Megatron-LM, Megatron-Bridge, torchtitan or DeepSpeed, a schedule to PyTorch, traces to "
+        "ASTRA-sim, or a "
         "platform to SimGrid",
     .group = "Files",
     .example = "stagecraft export pytorch-csv --schedule 1f1b -p 4 -m 8 --comms --out 1f1b.csv",
     .arguments = {{"KIND",
                    Argument::Kind::Text,
-                   "megatron, torchtitan, deepspeed: options that run a scenario; pytorch-csv; chakra: a scenario's "
+                   "megatron, bridge, torchtitan, deepspeed: options that run a scenario; pytorch-csv; chakra: a "
+                   "scenario's "
                    "program as traces, --out FOLDER; simgrid-xml: its cluster",
                    {},
                    true},

@@ -20,6 +20,7 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/interchange/bridge.hpp"
 #include "sim/interchange/imports/huggingface.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
 #include "sim/planners/chain_partition/piper_file.hpp"
@@ -152,8 +153,11 @@ std::string import_dnn_partitioning(const Arguments& a) {
   return dnn_partitioning_scenario(read);
 }
 
-/// Whether the arguments of Megatron-LM stand on the command line, after "--".
-bool are_inline(const Arguments& a) { return a.text("KIND") == "megatron" && a.list("FILE").front().starts_with("--"); }
+/// Whether the arguments of Megatron-LM stand on the command line, after "--", or a recipe of Megatron-Bridge does.
+bool are_inline(const Arguments& a) {
+  const std::string kind = a.text("KIND"), first = a.list("FILE").front();
+  return (kind == "megatron" && first.starts_with("--")) || (kind == "bridge" && first.ends_with("_config"));
+}
 
 /// The words as a shell would read them again.
 std::string quoted_words(const std::vector<std::string>& words) {
@@ -182,13 +186,16 @@ void print_note(const std::string& note) {
 /// A scenario from the configuration of a training framework. What matched and what did not goes to stderr.
 std::string import_setup(const Arguments& a) {
   const std::string kind = a.text("KIND"), file = are_inline(a) ? "arguments" : a.text("FILE"),
-                    text = are_inline(a) ? quoted_words(a.list("FILE")) : read_file(file);
+                    text = !are_inline(a)     ? read_file(file)
+                           : kind == "bridge" ? join(a.list("FILE"), " ")
+                                              : quoted_words(a.list("FILE"));
   const SetupOptions options{.model = a.text("model-name"),
                              .cluster = a.text("cluster"),
                              .devices = a.has("devices") ? a.count("devices", 1, 1'000'000) : 0,
                              .vocabulary = a.has("vocabulary") ? a.count("vocabulary", 1, 1'000'000) : 0,
                              .out = a.has("out") ? a.text("out") : ""};
   const TrainingSetup setup = kind == "megatron"     ? read_megatron(text, file, options)
+                              : kind == "bridge"     ? read_bridge(text, file, options)
                               : kind == "torchtitan" ? read_torchtitan(text, file, options)
                                                      : read_deepspeed(text, file, options);
   for (const std::string& note : notes_of(setup)) print_note(note);
@@ -217,10 +224,10 @@ int deliver(const Arguments& a, const std::string& text) {
   return print("wrote " + a.text("out") + "\n"), 0;
 }
 
-constexpr const char* kImportKinds[] = {
-    "pytorch-csv", "onnx",        "pipedream-graph", "piper",           "dnn-partitioning",
-    "pipeedge",    "simgrid-xml", "megatron",        "torchtitan",      "deepspeed",
-    "huggingface", "kineto",      "nsight",          "megatron-timing", "trace"};
+constexpr const char* kImportKinds[] = {"pytorch-csv",      "onnx",       "pipedream-graph", "piper",
+                                        "dnn-partitioning", "pipeedge",   "simgrid-xml",     "megatron",
+                                        "bridge",           "torchtitan", "deepspeed",       "huggingface",
+                                        "kineto",           "nsight",     "megatron-timing", "trace"};
 
 std::string import_kinds_text() {
   std::string text;
@@ -229,7 +236,7 @@ std::string import_kinds_text() {
 }
 
 bool is_training_setup(const std::string& kind) {
-  return kind == "megatron" || kind == "torchtitan" || kind == "deepspeed";
+  return kind == "megatron" || kind == "bridge" || kind == "torchtitan" || kind == "deepspeed";
 }
 
 [[noreturn]] void refuse(const std::string& option, const std::string& kinds, const std::string& kind) {
@@ -246,7 +253,7 @@ void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   if (a.has("set") && kind != "onnx" && kind != "simgrid-xml") refuse("set", "onnx and simgrid-xml", kind);
   if (a.has("batch") && kind != "onnx" && kind != "pipeedge") refuse("batch", "onnx and pipeedge", kind);
   for (const char* option : {"model-name", "cluster", "devices"})
-    if (a.has(option) && !is_training_setup(kind)) refuse(option, "megatron, torchtitan and deepspeed", kind);
+    if (a.has(option) && !is_training_setup(kind)) refuse(option, "megatron, bridge, torchtitan and deepspeed", kind);
   const bool is_profile = kind == "kineto" || kind == "nsight";
   if (a.has("samples") && kind != "pipedream-graph" && kind != "megatron-timing" && !is_profile)
     refuse("samples", "pipedream-graph, kineto, nsight and megatron-timing", kind);
@@ -290,22 +297,22 @@ extern const Command import_from{
     .summary =
         "Import schedules and traces of PyTorch, models of ONNX, Hugging Face, PipeDream, Piper and dnn-partitioning, "
         "runs of "
-        "Megatron-LM, torchtitan "
-        "and DeepSpeed, files of PipeEdge and SimGrid",
+        "Megatron-LM, Megatron-Bridge, torchtitan and DeepSpeed, files of PipeEdge and SimGrid",
     .group = "Files",
     .example = "stagecraft import onnx bert.onnx --set sequence=512 --out bert.yaml",
     .arguments =
         {{"KIND",
           Argument::Kind::Text,
-          "pytorch-csv, onnx, pipedream-graph, piper, dnn-partitioning, pipeedge, simgrid-xml, megatron, torchtitan, "
-          "deepspeed, "
+          "pytorch-csv, onnx, pipedream-graph, piper, dnn-partitioning, pipeedge, simgrid-xml, megatron, bridge, "
+          "torchtitan, deepspeed, "
           "huggingface, kineto, nsight, megatron-timing or trace",
           {},
           true},
          {"FILE",
           Argument::Kind::List,
           "CSV text, compute_only or compute_comms; ONNX model; graph.txt; JSON; models.yml device_types.yml "
-          "devices.yml; a script with arguments of Megatron-LM, or these after --; TOML; config.json; a trace; "
+          "devices.yml; a script with arguments of Megatron-LM, or these after --; the name of a recipe of "
+          "Megatron-Bridge with overrides, or a file with them; TOML; config.json; a trace; "
           "task_durations.json",
           {},
           true},
@@ -320,10 +327,12 @@ extern const Command import_from{
          {"--samples", Argument::Kind::Count,
           "pipedream-graph, kineto, nsight: samples of the profiled batch; megatron-timing: of a micro-batch (default: "
           "1)"},
-         {"--cluster", Argument::Kind::Text, "megatron, torchtitan, deepspeed: the cluster, which no such file names"},
-         {"--model-name", Argument::Kind::Text, "megatron, torchtitan, deepspeed: a model in place of the file's"},
+         {"--cluster", Argument::Kind::Text,
+          "megatron, bridge, torchtitan, deepspeed: the cluster, which no such file names"},
+         {"--model-name", Argument::Kind::Text,
+          "megatron, bridge, torchtitan, deepspeed: a model in place of the file's"},
          {"--devices", Argument::Kind::Count,
-          "megatron, torchtitan, deepspeed: number of GPUs, which gives the replicas"},
+          "megatron, bridge, torchtitan, deepspeed: number of GPUs, which gives the replicas"},
          only("huggingface", "--sequence", Argument::Kind::Count,
               "Tokens of a sample (default: the most that the model takes, but at most 4096)"),
          only("megatron", "--vocabulary", Argument::Kind::Count, "Size of the vocabulary, where a tokenizer has it"),

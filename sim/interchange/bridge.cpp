@@ -1,0 +1,434 @@
+// Recipes of Megatron-Bridge with overrides, both ways, by way of the arguments of Megatron-LM that they stand for: an
+// override takes the place of an argument of the recipe, and a plan is written as the arguments in which it differs
+// from a recipe. Names of sections and keys: Megatron-Bridge 0.7 (067f987, 2026-08-22).
+
+#include "sim/interchange/bridge.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "sim/config/library.hpp"
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
+#include "sim/interchange/exports/transformer_facts.hpp"
+#include "sim/interchange/imports/megatron_options.hpp"
+#include "sim/plan/layout_letters.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+/// "[a,b]" and "'a'" as words.
+std::string plain_value(const std::string& value) {
+  std::string text;
+  for (const char c : value)
+    if (c == ',')
+      text += ' ';
+    else if (c != '[' && c != ']' && c != '"' && c != '\'')
+      text += c;
+  return text;
+}
+
+/// Arguments by their names without dashes, in their order.
+class ArgumentList {
+ public:
+  explicit ArgumentList(const std::string& text) {
+    for (const std::string& word : split(text, ' ')) {
+      if (word.starts_with("--"))
+        arguments_.emplace_back(word.substr(2), "");
+      else if (!word.empty() && !arguments_.empty())
+        arguments_.back().second += (arguments_.back().second.empty() ? "" : " ") + word;
+    }
+  }
+
+  void remove(const std::string& name) {
+    erase_if(arguments_, [&](const auto& argument) { return argument.first == name; });
+  }
+  void set(const std::string& name, const std::string& values) {
+    remove(name);
+    arguments_.emplace_back(name, values);
+  }
+  /// The words after an option, without quotes; nothing where it is not given.
+  std::optional<std::string> find(const std::string& name) const {
+    for (const auto& [given, values] : arguments_)
+      if (given == name) return plain_value(values);
+    return {};
+  }
+  std::string text() const {
+    std::string text;
+    for (const auto& [name, values] : arguments_)
+      text += fmt::format("{}--{}{}{}", text.empty() ? "" : " ", name, values.empty() ? "" : " ", values);
+    return text;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> arguments_;  ///< Name, and the words after it.
+};
+
+std::string file_of_models() {
+  for (const std::string& folder : folders(FileKind::Scenario))
+    if (std::string file = folder + "/recipes/models.txt"; std::filesystem::is_regular_file(file)) return file;
+  throw InputError("the library has no recipes/models.txt", "install the folder scenarios/recipes");
+}
+
+/// The shape of a model of recipes.csv.
+std::string arguments_of_model(const std::string& model) {
+  const std::string file = file_of_models();
+  for (const std::string& line : split(read_file(file), '\n'))
+    if (const std::size_t bar = line.find(" | "); bar != std::string::npos && line.substr(0, bar) == model)
+      return line.substr(bar + 3);
+  throw InputError(fmt::format("{} has no model '{}'", file, model), "a line with its arguments");
+}
+
+/// How the layers of a recipe are divided, in the shortest words of Megatron-LM.
+std::string division_of(const Recipe& r) {
+  if (r.pipeline * r.chunks == 1) return "";
+  std::vector<std::ptrdiff_t> counts;
+  for (const std::string& stage :
+       stages_of_layout(r.layout, [&](std::size_t, const std::string& why) { throw InputError(r.name + ": " + why); }))
+    counts.push_back(std::count(stage.begin(), stage.end(), 't'));
+  const bool alike = std::all_of(counts.begin() + 1, counts.end() - 1, [&](auto n) { return n == counts[1]; });
+  const std::string chunks = r.chunks > 1 ? fmt::format(" --num-virtual-stages-per-pipeline-rank {}", r.chunks) : "";
+  const bool has_module = r.layout.find('m') != std::string::npos;
+  if (!has_module && alike && counts.front() == counts[1] && counts.back() == counts[1]) return chunks;
+  if (!has_module && alike && counts.size() > 2 && counts.front() == counts[1] - 1 && counts.back() == counts[1] - 1)
+    return " --account-for-embedding-in-pipeline-split --account-for-loss-in-pipeline-split" + chunks;
+  return fmt::format(" --pipeline-model-parallel-layout '{}'", r.layout);
+}
+
+std::string recomputation_words(const Recipe& r) {
+  const std::vector<std::string> words = split(r.recompute, ' ');
+  if (words.front() == "full")
+    return fmt::format(" --recompute-granularity full --recompute-method {} --recompute-num-layers {}", words[1],
+                       words[2]);
+  if (words.front() != "selective") return "";
+  return " --recompute-granularity selective --recompute-modules " + r.recompute.substr(10);
+}
+
+std::string expert_words(const Recipe& r) {
+  if (r.experts == 0) return "";
+  std::string text =
+      fmt::format(" --expert-model-parallel-size {} --expert-tensor-parallel-size {}", r.expert, r.expert_tensor);
+  const std::vector<std::string> words = split(r.dispatcher, ' ');
+  text += " --moe-token-dispatcher-type " + words.front();
+  if (words.size() > 1) text += " --moe-flex-dispatcher-backend " + words[1];
+  return text;
+}
+
+/// A number format of recipes.csv, its name in Megatron-Bridge, and its options.
+constexpr std::array<const char*, 3> kFormats[] = {
+    {{"bf16", "bf16_mixed", "--bf16"}},
+    {{"fp16", "fp16_mixed", "--fp16"}},
+    {{"fp8", "bf16_with_fp8_current_scaling_mixed", "--bf16 --fp8-format hybrid --fp8-recipe tensorwise"}},
+    {{"", "bf16_with_fp8_delayed_scaling_mixed", "--bf16 --fp8-format hybrid --fp8-recipe delayed"}},
+    {{"", "bf16_with_fp8_subchannel_scaling_mixed", "--bf16 --fp8-format hybrid --fp8-recipe blockwise"}},
+    {{"mxfp8", "bf16_with_mxfp8_mixed", "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8"}},
+    {{"nvfp4", "bf16_with_nvfp4_mixed", "--bf16 --fp4-format e2m1 --fp4-recipe nvfp4"}}};
+
+/// Options of the sections `model`, `train` and so on have Megatron-LM's names with "_" for "-", but for these.
+struct Renamed {
+  const char *key, *option;
+  bool inverted = false;  ///< The option is there where the key is false.
+};
+constexpr Renamed kRenamed[] = {
+    {"model.seq_length", "seq-length"},
+    {"dataset.sequence_length", "seq-length"},
+    {"dataset.seq_length", "seq-length"},
+    {"model.virtual_pipeline_model_parallel_size", "num-virtual-stages-per-pipeline-rank"},
+    {"model.microbatch_group_size_per_vp_stage", "microbatch-group-size-per-virtual-pipeline-stage"},
+    {"comm_overlap.overlap_p2p_comm", "no-overlap-p2p-communication", true},
+    {"ddp.grad_reduce_in_fp32", "grad-reduce-in-bf16", true},
+    {"model.add_bias_linear", "disable-bias-linear", true},
+    {"model.share_embeddings_and_output_weights", "untie-embeddings-and-output-weights", true},
+};
+/// Arguments that a plan decides, by the sections of their overrides. The rest is the model of the recipe.
+constexpr std::pair<const char*, const char*> kPlanned[] = {
+    {"model",
+     "tensor-model-parallel-size sequence-parallel pipeline-model-parallel-size num-virtual-stages-per-pipeline-rank "
+     "pipeline-model-parallel-layout account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split "
+     "microbatch-group-size-per-virtual-pipeline-stage context-parallel-size cp-comm-type expert-model-parallel-size "
+     "expert-tensor-parallel-size moe-token-dispatcher-type moe-flex-dispatcher-backend moe-shared-expert-overlap "
+     "recompute-granularity recompute-method recompute-num-layers recompute-modules seq-length"},
+    {"dataset", "seq-length"},
+    {"train", "micro-batch-size global-batch-size"},
+    {"ddp",
+     "use-distributed-optimizer overlap-grad-reduce overlap-param-gather use-megatron-fsdp "
+     "data-parallel-sharding-strategy num-distributed-optimizer-instances grad-reduce-in-bf16"},
+    {"comm_overlap",
+     "tp-comm-overlap overlap-moe-expert-parallel-comm delay-wgrad-compute no-overlap-p2p-communication"}};
+
+/// Sections that change neither the time nor the memory of an iteration.
+constexpr std::string_view kSectionsWithoutUse[] = {
+    "logger", "checkpoint", "scheduler",  "rng",       "tokenizer",
+    "dist",   "profiling",  "validation", "straggler", "inprocess_restart"};
+
+struct Override {
+  std::string key, value, option;
+};
+
+bool is_of_bridge(const Recipe& r) { return r.source.ends_with("_config"); }
+std::string name_of(const Recipe& r) { return split(r.source, ' ').back(); }
+
+class BridgeReader {
+ public:
+  BridgeReader(const std::string& text, const std::string& file) : file_(file) {
+    std::string flat;
+    for (const std::string& line : split(text, '\n'))
+      if (!trim(line).starts_with('#')) flat += line + " ";
+    for (char& c : flat)
+      if (c == '\t' || c == '\\') c = ' ';
+    bool is_recipe = false;
+    for (const std::string& word : split(flat, ' ')) {
+      if (word.empty()) continue;
+      const std::size_t at = word.find('=');
+      if (is_recipe || (at == std::string::npos && recipe_.empty() && word.ends_with("_config"))) recipe_ = word;
+      is_recipe = word == "--recipe";
+      if (word.starts_with("--recipe="))
+        recipe_ = word.substr(9);
+      else if (at != std::string::npos && word.find('.') < at)
+        given_.push_back({word.substr(0, at), word.substr(at + 1), ""});
+      else if (word.starts_with("mixed_precision="))
+        given_.push_back({"mixed_precision", word.substr(at + 1), ""});
+    }
+  }
+
+  TrainingSetup read(const SetupOptions& options) {
+    const Recipe& recipe = named_recipe();
+    ArgumentList arguments(megatron_words(recipe));
+    for (Override& given : given_) apply(given, arguments);
+    if (!problems_.empty()) throw InputError(std::move(problems_));
+    const bool is_divided = arguments.find("tensor-model-parallel-size") != "1" && arguments.find("sequence-parallel");
+    const bool is_switched_off = arguments.find("tp-comm-overlap") && !is_divided;
+    if (is_switched_off) arguments.remove("tp-comm-overlap");
+    SetupOptions with_devices = options;
+    if (options.devices == 0) with_devices.devices = recipe.devices;
+    TrainingSetup setup = read_megatron(arguments.text(), file_, with_devices);
+    if (options.devices == 0) setup.replicas = recipe.devices / (setup.ranks * setup.tensor * setup.context);
+    for (std::vector<std::string>* notes :
+         {&setup.matched, &setup.unmodeled, &setup.unmodeled_time, &setup.unmodeled_memory, &setup.without_use})
+      for (std::string& note : *notes) name_as_given(note);
+    setup.without_use.insert(setup.without_use.end(), without_use_.begin(), without_use_.end());
+    if (is_switched_off)
+      setup.assumed.emplace_back(
+          "Megatron-Bridge switches comm_overlap.tp_comm_overlap off without sequence parallelism in a tensor group");
+    setup.assumed.push_back(
+        fmt::format("the recipe is '{}' of Megatron-Bridge 0.7 on {}, in options of Megatron-LM; {}", recipe_,
+                    pluralize(recipe.devices, "GPU"), recipe.remarks.empty() ? "no more is known" : recipe.remarks));
+    return setup;
+  }
+
+ private:
+  const Recipe& named_recipe() const {
+    std::vector<std::string> names;
+    for (const Recipe& r : published_recipes()) {
+      if (!is_of_bridge(r)) continue;
+      names.push_back(name_of(r));
+      if (names.back() == recipe_) return r;
+    }
+    constexpr const char* kHelp =
+        "the recipes of scenarios/recipes/recipes.csv are known; for another, `import megatron` reads its options";
+    if (recipe_.empty()) throw InputError({{{file_, 1, 0}, "", "no recipe is named", kHelp, "import"}});
+    const std::string nearest = suggest(recipe_, names);
+    throw InputError({{{file_, 1, 0},
+                       "",
+                       fmt::format("there is no recipe '{}' here", recipe_),
+                       nearest.starts_with("did you mean") ? nearest : kHelp,
+                       "import"}});
+  }
+
+  void refuse(const Override& given, std::string help) {
+    problems_.push_back({{file_, 1, 0},
+                         "",
+                         fmt::format("'{}={}' is not known here", given.key, given.value),
+                         std::move(help),
+                         "import"});
+  }
+
+  void apply_format(const Override& given, ArgumentList& arguments) {
+    for (const auto& [precision, bridge, options] : kFormats)
+      if (given.value == bridge) {
+        for (const char* option : {"bf16", "fp16", "fp8-format", "fp8-recipe", "fp4-format", "fp4-recipe"})
+          arguments.remove(option);
+        std::string name;
+        for (const std::string& word : split(options, ' '))
+          word.starts_with("--") ? arguments.set(name = word.substr(2), "") : arguments.set(name, word);
+        return;
+      }
+    std::vector<std::string> names;
+    for (const auto& [precision, bridge, options] : kFormats) names.emplace_back(bridge);
+    refuse(given, suggest(given.value, names));
+  }
+
+  void apply(Override& given, ArgumentList& arguments) {
+    const std::string section = given.key.substr(0, given.key.find('.'));
+    if (std::find(std::begin(kSectionsWithoutUse), std::end(kSectionsWithoutUse), section) !=
+        std::end(kSectionsWithoutUse))
+      return without_use_.push_back(given.key);
+    if (section == "mixed_precision") return apply_format(given, arguments);
+    if (section == "peft") return refuse(given, "train all weights: adapters are not modeled");
+    given.option = given.key.substr(section.size() + 1);
+    std::replace(given.option.begin(), given.option.end(), '_', '-');
+    bool is_inverted = false;
+    for (const Renamed& renamed : kRenamed)
+      if (given.key == renamed.key) given.option = renamed.option, is_inverted = renamed.inverted;
+    const MegatronOption* option = find_megatron_option(given.option);
+    if (!option) return refuse(given, suggestion_for(given, section));
+    set_option(given, *option, is_inverted, arguments);
+    // A layout is for the pipeline of its recipe.
+    if (given.option == "pipeline-model-parallel-size" || given.option == "num-virtual-stages-per-pipeline-rank")
+      arguments.remove("pipeline-model-parallel-layout");
+    if (given.option == "pipeline-model-parallel-layout") arguments.remove("num-virtual-stages-per-pipeline-rank");
+  }
+
+  static void set_option(const Override& given, const MegatronOption& option, bool is_inverted,
+                         ArgumentList& arguments) {
+    const std::string value = lower(given.value);
+    const bool is_off = value == "null" || value == "none" || value == (is_inverted ? "true" : "false");
+    if (is_off) return arguments.remove(given.option);
+    arguments.set(given.option, option.max_words == 0 ? "" : plain_value(given.value));
+  }
+
+  static std::string suggestion_for(const Override& given, const std::string& section) {
+    std::string nearest = suggest_megatron_option(given.option);
+    std::string option = given.option;
+    if (nearest.empty()) return "leave it out, or write the field into the scenario";
+    for (std::size_t at; (at = nearest.find("--")) != std::string::npos;) nearest.replace(at, 2, section + ".");
+    for (std::size_t at = nearest.find(section + "."); at < nearest.size(); ++at)
+      if (nearest[at] == '-') nearest[at] = '_';
+    return nearest;
+  }
+
+  /// "model.tensor_model_parallel_size 4 -> ..." in place of "--tensor-model-parallel-size 4 -> ...".
+  void name_as_given(std::string& note) const {
+    for (const Override& given : given_)
+      if (const std::string option = "--" + given.option; !given.option.empty() && note.starts_with(option) &&
+                                                          (note.size() == option.size() || note[option.size()] == ' '))
+        note.replace(0, option.size(), given.key);
+  }
+
+  const std::string& file_;
+  std::string recipe_;
+  std::vector<Override> given_;
+  std::vector<std::string> without_use_;
+  std::vector<Diagnostic> problems_;
+};
+
+/// "model.tensor_model_parallel_size=8" for the argument of a section, as it is set or taken away.
+std::string override_of(const std::string& section, const std::string& option,
+                        const std::optional<std::string>& value) {
+  std::string key = section + "." + option;
+  bool is_inverted = false;
+  std::replace(key.begin(), key.end(), '-', '_');
+  for (const Renamed& renamed : kRenamed)
+    if (renamed.option == option && std::string_view(renamed.key).starts_with(section + "."))
+      key = renamed.key, is_inverted = renamed.inverted;
+  if (find_megatron_option(option)->max_words == 0)
+    return fmt::format("{}={}", key, value.has_value() != is_inverted ? "true" : "false");
+  if (!value) return key + "=null";
+  const bool is_list = option == "recompute-modules";
+  std::string words = *value;
+  if (is_list) std::replace(words.begin(), words.end(), ' ', ',');
+  return fmt::format("{}={}", key, is_list ? "[" + words + "]" : words);
+}
+
+std::string format_of(const ArgumentList& arguments) {
+  for (const auto& [precision, bridge, options] : kFormats) {
+    const ArgumentList named(options);
+    bool is_equal = true;
+    for (const char* option : {"bf16", "fp16", "fp8-format", "fp8-recipe", "fp4-format", "fp4-recipe"})
+      is_equal = is_equal && named.find(option) == arguments.find(option);
+    if (is_equal) return bridge;
+  }
+  return "";
+}
+
+/// The overrides that turn the arguments of a recipe into the arguments of a plan.
+std::vector<std::string> overrides_from(const ArgumentList& recipe, const ArgumentList& plan) {
+  std::vector<std::string> overrides;
+  for (const auto& [section, options] : kPlanned)
+    for (const std::string& option : split(options, ' '))
+      if (recipe.find(option) != plan.find(option))
+        overrides.push_back(override_of(section, option, plan.find(option)));
+  if (const std::string format = format_of(plan); format != format_of(recipe) && !format.empty())
+    overrides.push_back("mixed_precision=" + format);
+  return overrides;
+}
+
+}  // namespace
+
+std::string megatron_words(const Recipe& r) {
+  std::string text =
+      arguments_of_model(r.model) +
+      " --swiglu --normalization RMSNorm --position-embedding-type rope --untie-embeddings-and-output-weights "
+      "--attention-dropout 0 --hidden-dropout 0 --cross-entropy-loss-fusion";
+  if (r.model != "gpt-oss-120b") text += " --disable-bias-linear";
+  if (r.layout.find('m') != std::string::npos) text += " --mtp-num-layers 1";
+  text += fmt::format(" --seq-length {} --micro-batch-size {} --global-batch-size {}", r.sequence, r.micro_batch_size,
+                      r.global_batch);
+  text += fmt::format(" --tensor-model-parallel-size {} --pipeline-model-parallel-size {}{}", r.tensor, r.pipeline,
+                      division_of(r));
+  if (r.tensor > 1) text += " --sequence-parallel";
+  if (r.context > 1) text += fmt::format(" --context-parallel-size {}", r.context);
+  if (!r.context_type.empty()) text += " --cp-comm-type " + r.context_type;
+  text += expert_words(r);
+  for (const auto& [precision, bridge, options] : kFormats)
+    if (r.precision == precision) text += std::string(" ") + options;
+  if (r.gradient_bytes == 2) text += " --grad-reduce-in-bf16";
+  text += recomputation_words(r);
+  text += r.shard == "optimizer" ? " --use-distributed-optimizer"
+                                 : fmt::format(
+                                       " --use-megatron-fsdp --ckpt-format fsdp_dtensor "
+                                       "--data-parallel-sharding-strategy {}",
+                                       r.shard == "gradients" ? "optim_grads" : "optim_grads_params");
+  for (const auto& [feature, option] : {std::pair{"tensor", "tp-comm-overlap"},
+                                        {"gradients", "overlap-grad-reduce"},
+                                        {"weights", "overlap-param-gather"},
+                                        {"experts", "overlap-moe-expert-parallel-comm"},
+                                        {"weight_gradients", "delay-wgrad-compute"}})
+    if (std::find(r.overlap.begin(), r.overlap.end(), feature) != r.overlap.end()) text += fmt::format(" --{}", option);
+  if (r.remarks.find("gather in the optimizer step") != std::string::npos)
+    text += " --overlap-param-gather-with-optimizer-step";
+  if (r.remarks.find("embedding gradients deferred") != std::string::npos) text += " --defer-embedding-wgrad-compute";
+  return text;
+}
+
+FrameworkConfiguration bridge_overrides(const PlannedExperiment& p) {
+  FrameworkConfiguration written = megatron_arguments(p);
+  const ArgumentList plan(join(split(written.text, '\n'), " "));
+  const TransformerFacts facts = facts_of(p);
+  const Recipe* nearest = nullptr;
+  std::vector<std::string> overrides;
+  for (const Recipe& r : published_recipes()) {
+    const bool has_model =
+        r.layers == facts.layers && r.hidden == facts.hidden && r.heads == facts.heads && r.experts == facts.experts;
+    if (!is_of_bridge(r) || !has_model) continue;
+    std::vector<std::string> needed = overrides_from(ArgumentList(megatron_words(r)), plan);
+    if (!nearest || needed.size() < overrides.size()) nearest = &r, overrides = std::move(needed);
+  }
+  if (!nearest)
+    throw InputError(
+        fmt::format("export bridge: no recipe of scenarios/recipes/recipes.csv trains '{}'", p.model().name),
+        "export megatron, whose options are overrides of a recipe of your own");
+  std::string text = fmt::format(
+      "# A recipe of Megatron-Bridge 0.7 and what this plan overrides in it: run_recipe.py --recipe {0} ...\n{0}\n",
+      name_of(*nearest));
+  for (const std::string& one : overrides) text += one + "\n";
+  return {std::move(text), std::move(written.notes)};
+}
+
+TrainingSetup read_bridge(const std::string& text, const std::string& file, const SetupOptions& options) {
+  return BridgeReader(text, file).read(options);
+}
+
+}  // namespace stagecraft

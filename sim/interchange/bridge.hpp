@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+
+#include "sim/interchange/frameworks.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
+#include "sim/interchange/recipes.hpp"
+
+namespace stagecraft {
+
+// A configuration of Megatron-Bridge is a recipe by its name, with overrides: "llama3_8b_pretrain_8gpu_h100_bf16_config
+// train.micro_batch_size=2".
+
+/// InputError for recipes that recipes.csv does not have, and for unknown overrides.
+TrainingSetup read_bridge(const std::string& text, const std::string& file, const SetupOptions&);
+
+/// The recipe of the same model that needs the fewest overrides, and these. InputError where no recipe has the model.
+FrameworkConfiguration bridge_overrides(const PlannedExperiment&);
+
+/// The arguments of Megatron-LM that a recipe stands for, the model among them (scenarios/recipes/models.txt).
+std::string megatron_words(const Recipe&);
+
+}  // namespace stagecraft

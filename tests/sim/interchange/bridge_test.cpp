@@ -1,0 +1,85 @@
+// Recipes of Megatron-Bridge with overrides: which setup they become, and what is refused.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/interchange/bridge.hpp"
+
+namespace stagecraft::bridge_test {
+namespace {
+
+constexpr const char* kDense = "llama3_70b_pretrain_64gpu_h100_bf16_config";
+constexpr const char* kExperts = "deepseek_v3_pretrain_256gpu_b200_bf16_config";
+
+TrainingSetup read(const std::string& text) { return read_bridge(text, "overrides.txt", {.cluster = "superpod-b200"}); }
+
+Diagnostic problem(const std::string& text) {
+  try {
+    read(text);
+  } catch (const InputError& e) {
+    return e.problems().front();
+  }
+  return {};
+}
+
+bool has_note(const std::vector<std::string>& notes, std::string_view text) {
+  return std::any_of(notes.begin(), notes.end(),
+                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("a recipe alone is the row of recipes.csv, however it is named") {
+  for (const std::string& text : {std::string(kDense), std::string("run_recipe.py --recipe ") + kDense,
+                                  std::string("torchrun run_recipe.py \\\n  --recipe=") + kDense}) {
+    const TrainingSetup s = read(text);
+    CHECK(s.tensor == 4);
+    CHECK(s.ranks == 4);
+    CHECK(s.chunks == 5);
+    CHECK(s.replicas == 2);
+    CHECK(s.global_batch == 256);
+    CHECK(s.precision == "bf16");
+    CHECK(s.gradient_bytes == 2);
+  }
+}
+
+TEST_CASE("an override takes the place of the recipe's value, and notes name it as it was given") {
+  const TrainingSetup s = read(std::string(kDense) +
+                               " model.tensor_model_parallel_size=8 model.pipeline_model_parallel_size=2 "
+                               "train.global_batch_size=512 ddp.grad_reduce_in_fp32=true logger.log_interval=10");
+  CHECK(s.tensor == 8);
+  CHECK(s.ranks == 2);
+  CHECK(s.global_batch == 512);
+  CHECK(s.gradient_bytes == 0);
+  CHECK(has_note(s.matched, "model.tensor_model_parallel_size -> plan.group.tensor: 8"));
+  CHECK(has_note(s.without_use, "logger.log_interval"));
+  const TrainingSetup without = read(std::string(kDense) + " model.sequence_parallel=false");
+  CHECK(!without.sequence_parallel);
+  CHECK(has_note(without.assumed, "switches comm_overlap.tp_comm_overlap off"));
+  CHECK(read(std::string(kDense) + " mixed_precision=bf16_with_mxfp8_mixed").precision == "mxfp8");
+  CHECK(read(std::string(kDense) + " dataset.sequence_length=4096").model != read(std::string(kDense)).model);
+}
+
+TEST_CASE("another pipeline leaves the layout of the recipe out") {
+  CHECK(!read(kExperts).layout.empty());
+  CHECK(read(std::string(kExperts) + " model.pipeline_model_parallel_layout='Et*4|(t*4|)*14tmL'").layout ==
+        read(kExperts).layout);
+  CHECK(problem(std::string(kExperts) + " model.pipeline_model_parallel_size=8").message.find("61") !=
+        std::string::npos);
+}
+
+TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
+  CHECK(problem("llama3_70b_pretrain_64gpu_h100_bf16_cfg_config").message.find("there is no recipe") !=
+        std::string::npos);
+  CHECK(problem("llama3_70b_pretrain_64gpu_h100_bf15_config").help.find(kDense) != std::string::npos);
+  CHECK(problem("train.micro_batch_size=1").message == "no recipe is named");
+  CHECK(problem(std::string(kDense) + " model.tensor_model_paralel_size=8").help ==
+        "did you mean 'model.tensor_model_parallel_size'?");
+  CHECK(problem(std::string(kDense) + " mixed_precision=fp9_mixed").message.find("not known here") !=
+        std::string::npos);
+  CHECK(problem(std::string(kDense) + " peft.dim=8").help.find("adapters are not modeled") != std::string::npos);
+}
+
+}  // namespace stagecraft::bridge_test
