@@ -31,8 +31,9 @@ std::string ChangedRuns::simulate(Suggestion& s) {
     const Outcome outcome = stagecraft::run(compiled, backend_);
     fullest_device_memory(outcome.report, compiled.cluster());
     const double now = period_.value / samples_;
-    const double then = outcome.report.period.value / compiled.program.mini_batch;
-    s.run = ChangedRun{outcome.report.period, compiled.program.mini_batch, 1 - then / now};
+    const int samples = compiled.program.mini_batch / compiled.plan.loads.slices;
+    const double then = outcome.report.period.value / samples;
+    s.run = ChangedRun{outcome.report.period, samples, 1 - then / now};
     return {};
   } catch (const InputError& e) {  // Another planner or schedule may not take these options.
     return e.problems().empty() ? e.what() : e.problems().front().message;

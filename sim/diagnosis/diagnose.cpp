@@ -114,7 +114,7 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
                    const ScenarioReader& read, WhatIf what_if) {
   if (outcome.timeline.clock != Clock::Simulated) return diagnose_measured(compiled, outcome, read);
   Diagnosis d;
-  d.samples = compiled.program.mini_batch;
+  d.samples = compiled.program.mini_batch / compiled.plan.loads.slices;
   if (!outcome.timeline.instruction_times || compiled.program.size() == 0 || outcome.report.period.value <= 0) return d;
   const bool every = what_if == WhatIf::Every;
   const bool is_row = what_if == WhatIf::Row || what_if == WhatIf::None;
@@ -125,7 +125,7 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
   }
   const int limit = most_changes(compiled, what_if);
   IdealizedRuns idealized(compiled, outcome, backend);
-  ChangedRuns changed(read, backend, outcome.report.period, compiled.program.mini_batch, limit,
+  ChangedRuns changed(read, backend, outcome.report.period, d.samples, limit,
                       every ? SIZE_MAX : most_simulated(backend));
   const bool may_plan = every || !is_searched_for(compiled);
   const DiagnosisInput in{compiled, outcome, idealized, changed, backend, outcome.report.period, may_plan};

@@ -28,8 +28,13 @@ double largest_over_mean(const DiagnosisInput& in) {
   return largest;
 }
 
-/// Other choices of `data`, which `run.loads` has not.
+/// Other choices of `data`, which `run.loads` has not. The order of slices is fixed, but ranks may share their
+/// attention.
 void suggest_other_packs(const DiagnosisInput& in, Finding& f) {
+  if (in.plan().loads.slices > 1) {
+    f.suggestions.push_back({{"run.schedule.exchange=true"}, "ranks share the attention of slices"});
+    return;
+  }
   const config::Value* data = in.experiment().source->find("data");
   if (!data) return;
   const bool has_hill = data->at("order").text == "hill", shares = in.plan().stages.front().replicas() > 1;

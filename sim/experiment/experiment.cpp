@@ -8,6 +8,8 @@
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/profiles.hpp"
 #include "sim/experiment/software.hpp"
+#include "sim/plan/load_table.hpp"
+#include "sim/schedule/slices.hpp"
 #include "sim/weights/optimizer_state.hpp"
 
 namespace stagecraft {
@@ -49,6 +51,23 @@ void share(const Experiment& previous, const Value& tree, Experiment& e) {
       same_part(tree.at("run"), earlier.at("run"), "overlap") && same_part(tree.at("run"), earlier.at("run"), "detail");
   if (e.cluster && same_rules) e.rules = previous.rules;
   if (same_profile && e.model && e.cluster && same_rules) e.costs = previous.costs;
+}
+
+/// Cuts the sequences where the schedule goes over slices of them, and counts the micro-batches of an iteration.
+void set_slices(Experiment& e) {
+  const Slices slices = read_slices(*e.schedule.options);
+  e.run.micro_batches = config::as_int(e.source->at("run").at("micro_batches"));
+  if (slices.exchange && !slices.cut)
+    throw InputError({{e.schedule.options->at("exchange").where, "run.schedule.exchange",
+                       "ranks can share the attention of slices only where sequences are cut into them", "cut: true",
+                       "loads"}});
+  if (slices.cut)
+    with_error_context(*e.source, "run", [&](const Value&) {
+      require_slices(*e.model, slices.slices);
+      const PackedBatches whole = e.run.packs ? *e.run.packs : equal_packs(*e.source, *e.model);
+      e.run.packs = std::make_shared<const PackedBatches>(cut(whole, slices.slices, slices.exchange));
+    });
+  if (e.run.packs) e.run.micro_batches = e.run.packs->micro_batches;
 }
 
 /// Replaces the model, and with it the cost table, if the optimizer keeps another number of bytes.
@@ -120,6 +139,7 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
                        [&](const Value& part) { e.model = std::make_shared<ModelGraph>(build_model(part)); });
   set_weights(e, e.weights);
   e.run.packs = read_packs(*tree, *e.model);
+  set_slices(e);
   if (!e.cluster) {
     with_error_context(*tree, "cluster",
                        [&](const Value& part) { e.cluster = std::make_shared<Cluster>(build_cluster(part)); });
@@ -184,6 +204,10 @@ Experiment with_order(const Experiment& experiment, const ScheduleSpec& schedule
   problems.throw_if_any();
   Experiment variant = variant_of(experiment);
   variant.schedule = schedule;
+  if (read_slices(*experiment.schedule.options).cut || read_slices(*schedule.options).cut) {
+    variant.run.packs = read_packs(*variant.source, *variant.model);
+    set_slices(variant);
+  }
   set_weights(variant, weights);
   return variant;
 }

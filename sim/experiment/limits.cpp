@@ -107,7 +107,12 @@ void require_as_rated(const CompiledExperiment& c, const std::string& backend, b
 /// The backend cpu computes one sequence after another, without padding. What it does not divide so is refused.
 void check_real_packs(const CompiledExperiment& c, const std::string& backend) {
   const PackedBatches* packs = c.experiment.run.packs.get();
-  if (!packs || (c.experiment.run.emulated && backend == "cpu")) return;
+  if (!packs) return;
+  if (packs->slices > 1)
+    throw InputError({{c.experiment.source->at("run").at("schedule").where, "run.schedule.cut",
+                       fmt::format("the backend '{}' does not keep the keys and values of earlier slices", backend),
+                       "--backend ideal, fluid or simgrid", "loads"}});
+  if (c.experiment.run.emulated && backend == "cpu") return;
   const Value* data = c.experiment.source->find("data");
   const auto refuse = [&](const std::string& what) {
     throw InputError(

@@ -404,6 +404,30 @@ std::shared_ptr<const PackedBatches> read_packs(const Value& tree, const ModelGr
   return std::make_shared<const PackedBatches>(std::move(batches));
 }
 
+PackedBatches equal_packs(const Value& tree, const ModelGraph& model) {
+  PackedBatches batches{.replicas = replicas_of(tree),
+                        .micro_batches = config::as_int(tree.at("run").at("micro_batches")),
+                        .pad = default_pad(tree)};
+  batches.packs.resize(static_cast<std::size_t>(batches.replicas) * static_cast<std::size_t>(batches.micro_batches),
+                       {tokens_of_sample(model)});
+  return batches;
+}
+
+void require_slices(const ModelGraph& model, int slices) {
+  if (const int tokens = tokens_of_sample(model); tokens < slices)
+    throw InputError(
+        tokens == 0 ? fmt::format("the samples of '{}' are no sequences of tokens, which slices cut", model.name)
+                    : fmt::format("{} cannot be cut into {}", pluralize(tokens, "token"), pluralize(slices, "slice")),
+        tokens == 0 ? "a language model, such as gpt2-small, or run.schedule.cut: false"
+                    : fmt::format("at most {} slices", tokens));
+  for (const Layer& layer : model.layers)
+    for (const Operation& op : layer.operations)
+      if (op.kind == OperationKind::Attention && op.per_token && !op.causal)
+        throw InputError(
+            fmt::format("attention in layer '{}' looks at later tokens, which a slice does not have yet", layer.name),
+            "a model with causal attention, such as gpt2-small, or a schedule without slices");
+}
+
 bool settle_packs(Value& tree, Problems& problems) {
   Value& run = *tree.find("run");
   Value *data = tree.find("data"), *loads = run.find("loads");

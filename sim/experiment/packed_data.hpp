@@ -21,6 +21,12 @@ bool settle_packs(config::Value& tree, config::Problems&);
 /// sequence that is too long for the model or for a pack.
 std::shared_ptr<const PackedBatches> read_packs(const config::Value& tree, const ModelGraph&);
 
+/// One sequence of the model's length for each replica and micro-batch of `run.micro_batches`.
+PackedBatches equal_packs(const config::Value& tree, const ModelGraph&);
+
+/// InputError where a slice of a sequence would need later ones, or sequences have fewer tokens than slices.
+void require_slices(const ModelGraph&, int slices);
+
 /// Tokens of a sample, as reports count them; 0 for models without.
 int tokens_of_sample(const ModelGraph&);
 

@@ -196,6 +196,12 @@ void add_shared_links(const PlannedExperiment& p, std::vector<std::string>& line
 /// How full packs are, and what knows their mean alone.
 std::string loads_note(const PlannedExperiment& p) {
   const PackedBatches& packs = *p.experiment.run.packs;
+  constexpr const char* kKnown =
+      "; the planner, its bounds and orders that weigh costs know the mean micro-batch, the simulation each";
+  if (packs.slices > 1)
+    return fmt::format("each sequence comes in {}, {}{}", pluralize(packs.slices, "slice"),
+                       packs.exchange ? "whose attention the ranks share" : "of which a later one has more attention",
+                       kKnown);
   double tokens = 0;
   for (const Pack& pack : packs.packs)
     for (const int n : pack) tokens += n;
@@ -205,7 +211,7 @@ std::string loads_note(const PlannedExperiment& p) {
       fmt::format("{} of {:.4g} sequences and {:.0f} tokens in the mean", pluralize(std::ssize(packs.packs), "pack"),
                   p.plan.stages.front().mean_load.samples, tokens / static_cast<double>(packs.packs.size()));
   if (tokens < room) note += fmt::format(", {} of what is computed with padding", percent(tokens / room));
-  return note + "; the planner, its bounds and orders that weigh costs know the mean micro-batch, the simulation each";
+  return note + kKnown;
 }
 
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {

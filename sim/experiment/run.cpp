@@ -130,7 +130,7 @@ void describe_work(CompiledExperiment& c) {
     }
   }
   work.tokens = tokens_of_sample(*e.model) * load.rows;
-  work.samples_of_pack = load.samples;
+  work.samples_of_pack = e.run.packs ? load.samples / e.run.packs->slices : 1;
   const std::vector<DeviceId> used = devices_of(c.plan);
   work.devices = static_cast<int>(used.size());
   for (const DeviceId d : used) work.peak += peak_of(e, d);
@@ -160,7 +160,7 @@ Planned planned_by_planner(const Experiment& e) {
   std::optional<CostTable> changed;
   if (!trains) changed = e.costs->of_forwards_alone();
   if (const PackedBatches* packs = e.run.packs.get())
-    changed = (changed ? *changed : *e.costs).of_packs(mean_load(packs->packs, tokens_of_sample(*e.model), packs->pad));
+    changed = (changed ? *changed : *e.costs).of_packs(mean_load(*packs, tokens_of_sample(*e.model)));
   return make_plan({.model = *e.model,
                     .cluster = *e.cluster,
                     .costs = changed ? *changed : *e.costs,
@@ -208,7 +208,8 @@ PlannedExperiment plan_again(const PlannedExperiment& planned, const Experiment&
   const auto placing = [](const Experiment& x) { return placing_of(*x.schedule.def, x.schedule.options.get()); };
   const Experiment& made_for = planned.experiment;
   const bool same = made_for.costs == e.costs && made_for.schedule.flushes() == e.schedule.flushes() &&
-                    placing(made_for) == placing(e) && made_for.plan.divides_vocabulary == e.plan.divides_vocabulary;
+                    placing(made_for) == placing(e) && made_for.run.packs == e.run.packs &&
+                    made_for.plan.divides_vocabulary == e.plan.divides_vocabulary;
   if (!same) return plan_experiment(e);
   PlannedExperiment again = planned;
   again.experiment = e;

@@ -2,6 +2,7 @@
 
 #include "sim/plan/load_table.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/core.h>
@@ -21,8 +22,9 @@ void check_stage(const Stage& stage, const PackedBatches& batches, bool differ, 
                        pluralize(stage.replicas(), "replica"), pluralize(batches.replicas, "replica")),
            "packs for as many replicas as each stage has");
   if (stage.micro_batch_size != stage.replicas())
-    refuse(fmt::format("stage '{}' has micro-batches of {} for {}, but a micro-batch of a replica is one pack",
-                       stage.name, pluralize(stage.micro_batch_size, "sample"), pluralize(stage.replicas(), "replica")),
+    refuse(fmt::format("stage '{}' has micro-batches of {} for {}, but a micro-batch of a replica is one {}",
+                       stage.name, pluralize(stage.micro_batch_size, "sample"), pluralize(stage.replicas(), "replica"),
+                       batches.slices > 1 ? "sequence or slice of it" : "pack"),
            "plan.micro_batch_size: 1");
   if (!differ || stage.replicas() == 1) return;
   constexpr const char* kBalance = "equal packs for all replicas of a micro-batch, or one replica";
@@ -65,12 +67,55 @@ Load mean_load(const std::vector<Pack>& packs, int tokens_of_sample, int pad) {
           .pairs = squares / (samples * whole * whole)};
 }
 
+Load load_at(const PackedBatches& batches, std::size_t index, int tokens_of_sample) {
+  const Pack& pack = batches.packs[index];
+  Load load = load_of(pack, tokens_of_sample, batches.pad);
+  if (batches.slices == 1) return load;
+  const double slices = batches.slices;
+  load.rows /= slices;
+  load.pairs /= slices;
+  if (batches.exchange) return load;
+  double tokens = 0, squares = 0, before = 0;
+  const auto computed = [&](int length) { return (length + batches.pad - 1) / batches.pad * batches.pad; };
+  for (const int length : pack) tokens += computed(length);
+  const auto slice = static_cast<double>(index / static_cast<std::size_t>(batches.replicas) %
+                                         static_cast<std::size_t>(batches.slices));
+  const double first = tokens * slice / slices, end = tokens * (slice + 1) / slices;
+  for (const int length : pack) {  // Rows a to b of a sequence have b^2 - a^2 pairs, where the whole has length^2.
+    const double n = computed(length), a = std::clamp(first - before, 0.0, n), b = std::clamp(end - before, 0.0, n);
+    squares += b * b - a * a;
+    before += n;
+  }
+  const double whole = tokens_of_sample;
+  load.pairs = squares / (load.samples * whole * whole);
+  return load;
+}
+
+Load mean_load(const PackedBatches& batches, int tokens_of_sample) {
+  Load load = mean_load(batches.packs, tokens_of_sample, batches.pad);
+  load.rows /= batches.slices;
+  load.pairs /= batches.slices;
+  return load;
+}
+
+PackedBatches cut(const PackedBatches& whole, int slices, bool exchange) {
+  PackedBatches batches = whole;
+  batches.slices = slices;
+  batches.exchange = exchange;
+  batches.micro_batches *= slices;
+  batches.packs.clear();
+  for (auto pack = whole.packs.begin(); pack != whole.packs.end(); pack += whole.replicas)
+    for (int slice = 0; slice < slices; ++slice) batches.packs.insert(batches.packs.end(), pack, pack + whole.replicas);
+  return batches;
+}
+
 void set_loads(Plan& plan, const PackedBatches& batches, int tokens_of_sample, bool plays_collectives) {
   LoadTable loads;
   loads.replicas = batches.replicas;
+  loads.slices = batches.slices;
   std::map<Load, int> number;
-  for (const Pack& pack : batches.packs) {
-    const Load load = load_of(pack, tokens_of_sample, batches.pad);
+  for (std::size_t i = 0; i < batches.packs.size(); ++i) {
+    const Load load = load_at(batches, i, tokens_of_sample);
     const auto [at, is_new] = number.try_emplace(load, static_cast<int>(loads.classes.size()));
     if (is_new) loads.classes.push_back(load);
     loads.class_of.push_back(at->second);
@@ -82,7 +127,7 @@ void set_loads(Plan& plan, const PackedBatches& batches, int tokens_of_sample, b
     refuse("ranks that divide the vocabulary exchange arrays of one size, so their micro-batches cannot differ",
            "plan.vocabulary: ends, or packs of equal sizes");
   const bool differ = replicas_differ(loads);
-  const Load mean = mean_load(batches.packs, tokens_of_sample, batches.pad);
+  const Load mean = mean_load(batches, tokens_of_sample);
   for (Stage& stage : plan.stages) {
     check_stage(stage, batches, differ, plays_collectives);
     stage.mean_load = mean;

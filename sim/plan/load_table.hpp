@@ -18,6 +18,8 @@ struct PackedBatches {
   int replicas = 1;
   int micro_batches = 1;  ///< Count in one iteration.
   int pad = 1;            ///< A sequence is computed as a multiple of these tokens.
+  int slices = 1;         ///< Micro-batches that a pack comes in, a slice in each; it is listed for each of them.
+  bool exchange = false;  ///< Ranks share the attention of slices, so that all slices of a pack have equal pairs.
   std::vector<Pack> packs;
 
   int iterations() const { return static_cast<int>(packs.size()) / (micro_batches * replicas); }
@@ -30,6 +32,7 @@ struct LoadTable {
   std::vector<Load> classes;
   std::vector<int> class_of;  ///< [micro-batch * replicas + replica], as in PackedBatches.
   int replicas = 1;
+  int slices = 1;  ///< Micro-batches that a sequence, or a pack of them, comes in.
 
   bool empty() const { return class_of.empty(); }
   /// `micro` counts through the iterations.
@@ -44,6 +47,15 @@ Load load_of(const Pack&, int tokens_of_sample, int pad = 1);
 
 /// The load of the same number of equal packs with the same samples, tokens and pairs in all.
 Load mean_load(const std::vector<Pack>&, int tokens_of_sample, int pad = 1);
+
+/// The micro-batch `packs[index]`: a pack, or a slice of it, whose rows attend to all earlier ones of their sequence.
+Load load_at(const PackedBatches&, std::size_t index, int tokens_of_sample);
+
+/// The load of as many equal micro-batches with the same samples, tokens and pairs in all, as they are computed.
+Load mean_load(const PackedBatches&, int tokens_of_sample);
+
+/// The packs with each of them in slices.
+PackedBatches cut(const PackedBatches& whole, int slices, bool exchange);
 
 /// Gives the plan the loads of packs, one to a replica and micro-batch. InputError where the plan divides samples
 /// otherwise, or where replicas with different packs would wait for each other inside of ops. `plays_collectives`:

@@ -116,9 +116,12 @@ std::string plan_words(const Plan& plan) {
 }
 
 std::string plan_line(const Plan& plan, int tokens) {
-  const std::string line = fmt::format("{} = {} {}{}", plan_words(plan), with_commas(plan.mini_batch),
-                                       plan.loads.empty() ? "sample" : "pack", plan.mini_batch == 1 ? "" : "s");
-  return tokens > 0 && plan.loads.empty() ? fmt::format("{} of {} tokens", line, with_commas(tokens)) : line;
+  const int slices = plan.loads.slices, samples = plan.mini_batch / slices;
+  const bool is_packed = !plan.loads.empty() && slices == 1;
+  std::string line = fmt::format("{} = {} {}{}", plan_words(plan), with_commas(samples), is_packed ? "pack" : "sample",
+                                 samples == 1 ? "" : "s");
+  if (tokens > 0 && !is_packed) line += fmt::format(" of {} tokens", with_commas(tokens));
+  return slices > 1 ? fmt::format("{} in {}", line, pluralize(slices, "slice")) : line;
 }
 
 }  // namespace stagecraft

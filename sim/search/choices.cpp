@@ -308,6 +308,9 @@ ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& as
   if (get_from(backends::catalog(), "backend", asked.backend).clock != Clock::Simulated)
     throw InputError(fmt::format("the backend '{}' measures times and does not simulate them", asked.backend),
                      "--backend ideal, or simgrid");
+  if (configured.run.packs && configured.run.packs->slices > 1)
+    throw InputError("a search changes the samples of a micro-batch, which is one slice of a sequence here",
+                     "stagecraft sweep over run.schedule.slices and the fields of plan; or run.schedule.cut: false");
   if (configured.run.packs)
     throw InputError(
         "a search changes the samples and the number of micro-batches, which the packs of sequences decide",

@@ -61,12 +61,23 @@ config::Member option(const char* key, std::string value) {
   return {key, {}, config::Value::scalar(std::move(value), {})};
 }
 
+/// Sequences come in the same slices with each schedule that goes over slices.
+std::vector<config::Member> slice_options(const ScheduleDef& def, const ScheduleSpec& configured) {
+  std::vector<config::Member> options;
+  for (const char* name : {"slices", "cut", "exchange"})
+    if (const config::Value* given = configured.options->find(name); given && def.fields && def.fields->find(name))
+      options.push_back(option(name, given->text));
+  return options;
+}
+
 ScheduleSpec schedule_for(const ScheduleDef& def, const std::string& placement, const Frame& f) {
-  if (!has_stages(f)) return schedule_spec(def);
   if (placement.empty()) {
-    if (!def.fields || !def.fields->find("chunks")) return schedule_spec(def);
-    return schedule_spec(def, {option("chunks", fmt::format("{}", chunks_for(def, f)))});
+    std::vector<config::Member> options = slice_options(def, f.configured.experiment.schedule);
+    if (has_stages(f) && def.fields && def.fields->find("chunks"))
+      options.push_back(option("chunks", fmt::format("{}", chunks_for(def, f))));
+    return schedule_spec(def, std::move(options));
   }
+  if (!has_stages(f)) return schedule_spec(def);
   const ScheduleSpec& configured = f.configured.experiment.schedule;
   std::vector<config::Member> options;
   if (&def == configured.def) options = options_without_placement(configured);

@@ -53,7 +53,7 @@ inline bool takes(const ScheduleDef& def, int ranks, int micro_batches) {
   if (name == "dualpipev") return micro_batches >= 2 * ranks;
   if (name == "chimera") return ranks % 2 == 0 && micro_batches >= 2;
   if (name == "gems") return micro_batches >= 2;
-  return name != "seq1f1b" || micro_batches % 2 == 0;
+  return (name != "seq1f1b" && name != "slimpipe") || micro_batches % 2 == 0;
 }
 
 /// Whether on a chain the messages of neighbors always meet, so that not even blocking rendezvous ends in a deadlock:

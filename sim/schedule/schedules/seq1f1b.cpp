@@ -5,29 +5,19 @@
 #include <fmt/core.h>
 
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/slices.hpp"
 
 namespace stagecraft::schedules {
 namespace {
 
-const config::MapSpec seq1f1b_fields{
-    .title = "1F1B over slices of sequences.",
-    .fields = {config::integer("slices", 1, 1 << 16)
-                   .fallback("2")
-                   .doc("Slices of a sequence. run.micro_batches counts slices, one sequence after the other.")}};
+const config::MapSpec seq1f1b_fields{.title = "1F1B over slices of sequences.", .fields = slice_fields()};
 
-struct SliceOptions {
-  int slices = 2;
-  friend bool operator==(const SliceOptions&, const SliceOptions&) = default;
-};
-
-void read_seq1f1b(const config::Value& map, ScheduleOptions& options) {
-  options.keep(SliceOptions{option_or(map, "slices", 2)});
-}
+void read_seq1f1b(const config::Value& map, ScheduleOptions& options) { options.keep(read_slices(map)); }
 
 // Slices go forward in order. Attention of a later slice reads the keys and values of the earlier, so the gradients of
 // a sequence come back last slice first, and a rank runs ahead by one whole sequence more than 1F1B less one slice.
 void seq1f1b_order(const ScheduleInput& in, StageId stage, int micro_batches, OpList& ops) {
-  const int slices = in.options.as<SliceOptions>().slices;
+  const int slices = in.options.as<Slices>().slices;
   require_micro_batches(micro_batches % slices == 0, "seq1f1b", fmt::format("a multiple of {} slices", slices),
                         micro_batches);
   const int ahead = std::min(in.depth[stage] - 2 + slices, micro_batches);

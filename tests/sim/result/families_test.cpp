@@ -219,4 +219,24 @@ TEST_CASE("seq1f1b: (p - 1)(F + B) of a slice, p - 1 - r + slices alive") {
       }
 }
 
+TEST_CASE("slimpipe: (p - 1)(F + B) of a slice of a chunk, v slices + ahead (p - 1 - r) alive; seq1f1b with v 1") {
+  for (const int p : kRanks)
+    for (const int v : {1, 2, 5})
+      for (const int slices : {p, 2 * p})
+        for (const int ahead : {1, 2}) {
+          CAPTURE(p);
+          CAPTURE(v);
+          CAPTURE(slices);
+          CAPTURE(ahead);
+          const std::string count = "slices: " + std::to_string(slices);
+          const ScheduleFigures f = figures("slimpipe", p, v, 2 * slices, {1, 1, 0.5},
+                                            "{" + count + ", ahead: " + std::to_string(ahead) + "}");
+          CHECK(f.bubble == (p - 1) * 2.5);
+          for (int r = 0; r < p; ++r) CHECK(f.activations[r] == std::min(v * slices + ahead * (p - 1 - r), 2 * v * slices));
+          if (v == 1 && ahead == 1)
+            CHECK(test::rows_of(f.order) ==
+                  test::rows_of(figures("seq1f1b", p, 1, 2 * slices, kUnit, "{" + count + "}").order));
+        }
+}
+
 }  // namespace stagecraft::families_test
