@@ -28,12 +28,16 @@ std::string saving_text(const ChangedRun& run, bool measured) {
 
 bool keeps_batch(const Suggestion& s, const Diagnosis& d) { return !s.run || s.run->samples == d.samples; }
 
+/// Flags of a framework that are longer, such as a layout of all layers, come after what they save, on their own line.
+constexpr std::size_t kLongFlags = 120;
+
 /// The change with its options and what it saves on the next line; a change of the batch says so first.
 std::string suggestion_text(const Suggestion& s, const Diagnosis& d, const std::string& before = {}) {
   const std::string text = fmt::format("{}{}: {}{}", keeps_batch(s, d) ? "" : "with another batch: ", s.change,
                                        before.empty() ? "" : before + " and ", options_text(s));
-  const std::string flags = s.flags.empty() ? "" : s.flags + (s.run ? " " : ": ");
-  return text + "\n    " + flags + (s.run ? saving_text(*s.run, d.measured) : "not simulated");
+  const std::string saving = s.run ? saving_text(*s.run, d.measured) : "not simulated";
+  if (s.flags.size() > kLongFlags) return fmt::format("{}\n    {}\n    {}", text, saving, s.flags);
+  return fmt::format("{}\n    {}{}{}", text, s.flags, s.flags.empty() ? "" : s.run ? " " : ": ", saving);
 }
 
 }  // namespace
