@@ -85,7 +85,7 @@ class Router::ShortestPaths {
     while (places.front() != target_) {
       std::vector<LinkId> ways;
       for (VertexId place : places) each_way(place, here, [&](LinkId id, VertexId) { ways.push_back(id); });
-      std::sort(ways.begin(), ways.end());
+      if (!std::is_sorted(ways.begin(), ways.end())) std::sort(ways.begin(), ways.end());
       ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
       const LinkId way = ways[turn % ways.size()];
       turn /= ways.size();
@@ -93,8 +93,8 @@ class Router::ShortestPaths {
       hops.push_back({way, link(way).ends.size() > 2 || contains(places, link(way).ends.front())});
       next.clear();
       for (VertexId place : places)
-        each_way(place, here, [&](LinkId id, VertexId end) {
-          if (id == way && !contains(next, end)) next.push_back(end);
+        each_end(place, here, way, [&](VertexId end) {
+          if (!contains(next, end)) next.push_back(end);
         });
       places.swap(next);
       if (places.front() != target_) here = rest_[place_of(places.front())];
@@ -123,12 +123,26 @@ class Router::ShortestPaths {
   void each_way(VertexId place, const Rest& left, Use use) const {
     if (is_device(target_))
       for (LinkId id : router_.attached_[target_])
-        if (contains(link(id).ends, place) && before(link(id), kThere) == left) use(id, target_);
+        if (contains(link(id).ends, place) && across(id, kThere) == left) use(id, target_);
     for (LinkId id : router_.trunks_[place])
       for (VertexId end : router_.switch_ends_[id])
-        if (end != place && rest_[place_of(end)].is_reachable() && before(link(id), rest_[place_of(end)]) == left)
+        if (end != place && rest_[place_of(end)].is_reachable() && across(id, rest_[place_of(end)]) == left)
           use(id, end);
   }
+
+  /// Calls `use` with each place where one of these links leads.
+  template <class Use>
+  void each_end(VertexId place, const Rest& left, LinkId id, Use use) const {
+    const bool is_attached = contains(link(id).ends, place);
+    if (is_attached && is_device(target_) && contains(link(id).ends, target_) && across(id, kThere) == left)
+      use(target_);
+    if (!is_attached) return;
+    for (VertexId end : router_.switch_ends_[id])
+      if (end != place && rest_[place_of(end)].is_reachable() && across(id, rest_[place_of(end)]) == left) use(end);
+  }
+
+  /// What is left before a link, as before() has it, without a division.
+  Rest across(LinkId id, const Rest& rest) const;
 
   const Router& router_;
   VertexId target_;
@@ -178,6 +192,11 @@ class Router::PathCache {
   std::unordered_map<std::int64_t, std::unique_ptr<ShortestPaths>> known_;
   std::deque<std::int64_t> order_;
 };
+
+Rest Router::ShortestPaths::across(LinkId id, const Rest& rest) const {
+  const Rest& link = router_.kept_->crossing(id).rest;
+  return {rest.length + link.length, rest.attoseconds + link.attoseconds};
+}
 
 void Router::ShortestPaths::widen(VertexId place, const Rest from) {
   for (LinkId id : router_.trunks_[place]) {
