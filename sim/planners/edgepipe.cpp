@@ -14,6 +14,7 @@
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/common_unit.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/planners/edgepipe/search.hpp"
 #include "sim/planners/shared/planner.hpp"
@@ -112,7 +113,7 @@ std::vector<double> bandwidths_of(const PlannerInput& input, const std::vector<D
       break;
     }
   std::vector<double> fastest(n, 0), pairs(n * n, 0);
-  for (std::size_t a = 0; a < n; ++a)
+  for (std::size_t a = 0; a < n; ++a, stop_point())
     for (std::size_t b = a + 1; b < n; ++b) {
       const double bandwidth = pairs[a * n + b] = between(a, b);
       fastest[a] = std::max(fastest[a], bandwidth);

@@ -15,6 +15,7 @@
 #include <set>
 
 #include "sim/core/common_unit.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/planners/shared/planner.hpp"
 
 namespace stagecraft::planners {
@@ -155,11 +156,19 @@ double seconds_of(const Stage& stage, DeviceId device, const CostTable& costs) {
 /// and of equal ones to the first.
 void assign(Plan& plan, const PlannerInput& input) {
   const std::vector<DeviceId> devices = distinct_devices(input);
-  std::vector<std::vector<double>> seconds;  // [task][device]
+  std::vector<DeviceId> first_of_type;
+  std::vector<std::size_t> type_of;  // [device]: the place of its type in `first_of_type`.
+  std::map<DeviceTypeId, std::size_t> types;
+  for (const DeviceId device : devices) {
+    const auto [type, is_new] = types.try_emplace(input.cluster.devices[device].type, first_of_type.size());
+    if (is_new) first_of_type.push_back(device);
+    type_of.push_back(type->second);
+  }
+  std::vector<std::vector<double>> seconds;  // [task][type]
   std::vector<double> quickest, times;
   for (const Stage& stage : plan.stages) {
     std::vector<double>& row = seconds.emplace_back();
-    for (const DeviceId device : devices) row.push_back(seconds_of(stage, device, input.costs));
+    for (const DeviceId device : first_of_type) row.push_back(seconds_of(stage, device, input.costs));
     times.insert(times.end(), row.begin(), row.end());
   }
   const CommonUnit unit(times);
@@ -172,10 +181,12 @@ void assign(Plan& plan, const PlannerInput& input) {
   std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return quickest[a] > quickest[b]; });
   std::vector<double> load(devices.size(), 0);
   for (const std::size_t task : order) {
-    std::vector<double> ends = load;
-    for (std::size_t d = 0; d < devices.size(); ++d) ends[d] += seconds[task][d];
-    const std::size_t best = std::min_element(ends.begin(), ends.end()) - ends.begin();
-    load[best] = ends[best];
+    stop_point();
+    const auto end_on = [&](std::size_t d) { return load[d] + seconds[task][type_of[d]]; };
+    std::size_t best = 0;
+    for (std::size_t d = 1; d < devices.size(); ++d)
+      if (end_on(d) < end_on(best)) best = d;
+    load[best] = end_on(best);
     plan.stages[StageId{task}].place_on({devices[best]});
   }
 }

@@ -8,6 +8,7 @@
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/planners/chain_partition/planning.hpp"
@@ -45,7 +46,7 @@ std::vector<double> cuts_of(const ModelGraph& model) {
 spp::Bandwidths bandwidths_of(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const LinkTable links(cluster);
   spp::Bandwidths bandwidths(devices.size(), std::vector<double>(devices.size(), 0));
-  for (std::size_t a = 0; a < devices.size(); ++a)
+  for (std::size_t a = 0; a < devices.size(); ++a, stop_point())
     for (std::size_t b = 0; b < devices.size(); ++b)
       if (a != b) {
         const double there = links.bandwidth(devices[a], devices[b]).value;
