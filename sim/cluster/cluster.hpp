@@ -47,6 +47,15 @@ struct Device {
   std::string host;
   LinkId memory{};  ///< Valid: ops and messages share this link to memory. Its bandwidth is the rate of copies, which
                     ///< is half of the rate of reads and writes together.
+  int host_memory = -1;  ///< Index into Cluster::memories; -1: the memory of its host is not known.
+  LinkId down{}, up{};   ///< To the memory of its host and back; one link where the directions share it.
+};
+
+/// The memory of the host of a node: an end of routes, as a switch is, with a capacity.
+struct HostMemory {
+  std::string host;  ///< Name of the node.
+  Bytes capacity;
+  LinkId access{};  ///< What all copies share; not valid: they do not wait for each other there.
 };
 
 /// A cable between two places, or a shared medium among several.
@@ -90,9 +99,10 @@ struct Cluster {
   IdVector<DeviceTypeId, DeviceType> types;
   IdVector<DeviceId, Device> devices;
   std::vector<std::string> switches;
-  IdVector<LinkId, Link> links;
-  std::vector<FixedRoute> routes;  ///< Sorted by `from`, then `to`; the Router chooses all other routes.
-  std::vector<Change> changes;     ///< Changes while a program runs.
+  std::vector<HostMemory> memories;  ///< One of each node, or none.
+  IdVector<LinkId, Link> links;      ///< Links to memories have no ends: no other route crosses them.
+  std::vector<FixedRoute> routes;    ///< Sorted by `from`, then `to`; the Router chooses all other routes.
+  std::vector<Change> changes;       ///< Changes while a program runs.
   Jitter jitter;
   IdVector<DeviceId, std::size_t> turns;  ///< Number of each target for round-robin among equally good links; empty:
                                           ///< the link declared first always wins.
@@ -122,7 +132,8 @@ class Router {
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
-  /// Nothing when no path exists. A device reaches itself over no link.
+  /// Nothing when no path exists. A device reaches itself over no link. An end that is not valid is the memory of the
+  /// other one's host.
   std::optional<Route> route(DeviceId from, DeviceId to) const;
   /// The route, or Infeasible that names both devices when no path exists.
   Route require(DeviceId from, DeviceId to) const;
@@ -132,6 +143,7 @@ class Router {
   class PathCache;
   ShortestPaths& ways_to(VertexId a_switch) const;
   std::optional<std::vector<Hop>> hops(DeviceId from, DeviceId to) const;
+  std::optional<std::vector<Hop>> host_hops(const Device&, bool up) const;
 
   const Cluster* cluster_;
   IdVector<VertexId, std::vector<LinkId>> attached_;  ///< All links of a vertex.

@@ -18,6 +18,7 @@ struct DeviceGroup {
 
 DeviceGroup group_of(std::vector<DeviceId> devices, const Cluster&);
 
+/// One that is not valid is the memory of the other one's host.
 struct RouteEnds {
   DeviceId from, to;
 

@@ -280,10 +280,20 @@ std::optional<std::vector<Hop>> Router::hops(DeviceId from, DeviceId to) const {
   return read(ways) ? std::optional(std::move(hops)) : std::nullopt;
 }
 
+std::optional<std::vector<Hop>> Router::host_hops(const Device& device, bool up) const {
+  if (device.host_memory < 0) return std::nullopt;
+  std::vector<Hop> hops{{up ? device.up : device.down, true}};
+  const LinkId access = cluster_->memories[device.host_memory].access;
+  if (access.valid()) hops.insert(up ? hops.begin() : hops.end(), Hop{access, true});
+  return hops;
+}
+
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
   Route route{{}, {}, {kInfinity}};
   if (from == to) return route;
-  auto path = hops(from, to);
+  auto path = !to.valid()     ? host_hops(cluster_->devices[from], false)
+              : !from.valid() ? host_hops(cluster_->devices[to], true)
+                              : hops(from, to);
   if (!path) return std::nullopt;
   route.hops = *std::move(path);
   double window = kInfinity;
@@ -301,6 +311,9 @@ std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
 
 Route Router::require(DeviceId from, DeviceId to) const {
   if (auto path = route(from, to)) return *std::move(path);
+  if (!from.valid() || !to.valid())
+    throw Infeasible("route", "no path leads from '" + cluster_->devices[std::max(from, to)].name + "' to host memory",
+                     "cluster.host says what it is");
   throw Infeasible("route",
                    "no path leads from '" + cluster_->vertex_name(cluster_->vertex(from)) + "' to '" +
                        cluster_->vertex_name(cluster_->vertex(to)) + "'",

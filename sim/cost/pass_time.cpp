@@ -20,6 +20,7 @@ std::span<const TimeClass> time_class_list() {
       {"expert", "expert_s", "Collectives of the expert group.", &T::expert},
       {"data", "data_s", "Sums of gradients, and gathers of divided weights.", &T::data},
       {"messages", "messages_s", "Waiting for messages between stages that are on the wire.", &T::messages},
+      {"host memory", "host_memory_s", "Waiting for activations that come back from host memory.", &T::host_memory},
       {"optimizer", "optimizer_s", "Updates of the weights.", &T::optimizer}};
   return classes;
 }

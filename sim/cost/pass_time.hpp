@@ -18,11 +18,12 @@ struct TimeByClass {
   Seconds launches;  ///< What the device waits for the host, in addition to all other times.
   Seconds tensor, context, expert, data;
   Seconds messages;
-  Seconds optimizer;  ///< Updates of the weights.
+  Seconds host_memory;  ///< Copies from host memory that come later than all else that an op needs.
+  Seconds optimizer;    ///< Updates of the weights.
 
   Seconds kernels() const { return products + attention + memory_bound + other; }
   Seconds collectives() const { return tensor + context + expert + data; }
-  Seconds total() const { return kernels() + launches + collectives() + messages + optimizer; }
+  Seconds total() const { return kernels() + launches + collectives() + messages + host_memory + optimizer; }
 
   TimeByClass& operator+=(const TimeByClass&);
   friend TimeByClass operator+(TimeByClass a, const TimeByClass& b) { return a += b; }

@@ -21,9 +21,11 @@ constexpr int kMostFirst = 8, kMostEvery = 100, kMostOfRow = 2;
 constexpr std::size_t kMostSearched = 5000;
 
 constexpr DiagnosisRule kRules[] = {
-    diagnosis::unequal_stages,   diagnosis::slow_device,   diagnosis::placement,     diagnosis::shared_link,
-    diagnosis::slow_link,        diagnosis::gradient_sums, diagnosis::recomputation, diagnosis::group_collectives,
-    diagnosis::expert_imbalance, diagnosis::launches,      diagnosis::unequal_loads, diagnosis::bubble};
+    diagnosis::unequal_stages, diagnosis::slow_device,       diagnosis::placement,
+    diagnosis::shared_link,    diagnosis::slow_link,         diagnosis::gradient_sums,
+    diagnosis::recomputation,  diagnosis::group_collectives, diagnosis::expert_imbalance,
+    diagnosis::launches,       diagnosis::unequal_loads,     diagnosis::host_memory,
+    diagnosis::bubble};
 
 Finding computation(const DiagnosisInput& in, const std::vector<Finding>& losses) {
   constexpr double kSame = 1 + 1e-9;

@@ -100,7 +100,7 @@ void equalize_stages(Program& program, const Plan& plan) {
 /// Collectives that are instructions, and the share of ops that contain some.
 void remove_collectives(Program& program, bool sums) {
   for (CollectiveCall& c : program.collectives) {
-    if (sums_gradients(c.purpose) != sums) continue;
+    if (is_offload(c) || sums_gradients(c.purpose) != sums) continue;
     c.share = 0;
     for (int m = 0; m < c.members; ++m) program.instructions[c.member(m)].duration = {};
   }
@@ -111,6 +111,28 @@ void remove_collectives(Program& program, bool sums) {
     const Seconds removed = sums ? parts.data : parts.tensor + parts.context + parts.expert;
     if (parts.total().value > 0) i.duration = (1 - removed / parts.total()) * i.duration;
   }
+}
+
+/// Forwards are late for the times of the whole program, so without some of them none is.
+void remove_lateness(Program& program) {
+  for (const CollectiveCall& c : program.collectives)
+    if (c.purpose == Purpose::LateForward) program.instructions[c.first].duration = {};
+}
+
+void remove_copies(Program& program) {
+  for (CollectiveCall& c : program.collectives)
+    if (c.purpose == Purpose::Stash) c.share = 0;
+}
+
+bool offloads(const Program& program) {
+  return std::any_of(program.collectives.begin(), program.collectives.end(), is_offload);
+}
+
+/// Phases of other collectives than copies.
+bool has_collective_messages(const Program& program) {
+  if (!offloads(program)) return !program.phases.empty();
+  return std::any_of(program.collectives.begin(), program.collectives.end(),
+                     [&](const CollectiveCall& c) { return !is_offload(c) && program.shape(c).phases > 0; });
 }
 
 void remove_launches(Program& program) {
@@ -200,6 +222,7 @@ void IdealizedRuns::equalize_loads(Program& program, bool replicas) const {
 const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (compiled_.plan.loads.empty())
     costs = without_flag(without_flag(costs, Cost::UnequalLoads), Cost::UnequalReplicas);
+  if (!offloads(compiled_.program)) costs = without_flag(costs, Cost::HostMemory);
   if (!shares_links_) costs = costs | Cost::Contention;
   if (!has_slow_links_) costs = without_flag(costs, Cost::SlowLinks);
   const auto cached = results_.find(costs);
@@ -215,13 +238,15 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (has(costs, Cost::GradientSums)) remove_collectives(program, true);
   if (has(costs, Cost::GroupCollectives)) remove_collectives(program, false);
   if (has(costs, Cost::Launches)) remove_launches(program);
+  if (has(costs, Cost::HostMemory)) remove_copies(program);
+  remove_lateness(program);
   if (has(costs, Cost::UnequalLoads | Cost::UnequalReplicas))
     equalize_loads(program, has(costs, Cost::UnequalReplicas));
   if (has(costs, Cost::UnequalStages) && comparable_) equalize_stages(program, compiled_.plan);
   if (has(costs, Cost::Messages)) {
     for (TransferShape& shape : program.transfer_shapes) shape.bytes = 0;
     // Collectives that are messages keep the latencies of the links.
-    if (program.phases.empty())
+    if (!has_collective_messages(program))
       for (Link& link : cluster.links) link.latency = {};
   }
   const char* const backend = has(costs, Cost::Contention) ? "ideal" : "fluid";

@@ -20,7 +20,8 @@ enum class Cost : std::uint16_t {
   SlowLinks = 128,        ///< Collectives inside of ops have the links of prices by shape: see PricingChanges.
   UnequalLoads = 256,     ///< The micro-batches of a replica take equally long in each iteration.
   UnequalReplicas = 512,  ///< The micro-batches of all replicas of a stage take equally long in each iteration.
-  Launches = 1024         ///< What devices wait for the host, which launches kernels.
+  Launches = 1024,        ///< What devices wait for the host, which launches kernels.
+  HostMemory = 2048       ///< Copies of activations to and from host memory.
 };
 constexpr Cost operator|(Cost a, Cost b) {
   return static_cast<Cost>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -30,6 +31,11 @@ constexpr Cost kSlowDevices = Cost::Slowdowns | Cost::SlowTypes;
 constexpr bool has(Cost set, Cost any) { return (static_cast<unsigned>(set) & static_cast<unsigned>(any)) != 0; }
 constexpr Cost without_flag(Cost set, Cost one) {
   return static_cast<Cost>(static_cast<unsigned>(set) & ~static_cast<unsigned>(one));
+}
+
+/// Whether it belongs to `plan.offload`, which is no communication between devices.
+constexpr bool is_offload(const CollectiveCall& c) {
+  return c.purpose == Purpose::Stash || c.purpose == Purpose::LateForward;
 }
 
 /// Periods of one program without some of its costs. What a run would save without a cause is the difference of two of

@@ -30,6 +30,9 @@ std::optional<Outcome> without_recomputation(const DiagnosisInput& in) try {
 void suggest_less_recomputation(const DiagnosisInput& in, Finding& f) {
   const PlanSpec& spec = in.experiment().plan;
   const std::vector<Recomputation> possible = recomputations(*in.experiment().model);
+  if (!in.cluster().memories.empty() && !spec.offload)
+    f.suggestions.push_back({{"plan.recompute=none", "plan.offload={activations: selective}"},
+                             "activations in host memory in place of recomputation"});
   const bool keeps_core = std::find(possible.begin(), possible.end(), Recomputation::Selective) != possible.end();
   for (const Recomputation less : {Recomputation::Selective, Recomputation::Half})
     if (*spec.recompute != less && (less != Recomputation::Selective || keeps_core))

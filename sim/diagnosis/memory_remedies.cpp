@@ -86,6 +86,21 @@ Remedies other_recomputation(const MemoryRemedy& from) {
   return remedies;
 }
 
+/// The least shares of stashes in host memory, where there is some.
+Remedies offloaded(const MemoryRemedy& from) {
+  Remedies remedies;
+  const Experiment& e = from.experiment;
+  const bool recomputes_all = e.plan.recompute == Recomputation::Full;
+  Offload offload = e.plan.offload.value_or(Offload{});
+  const bool is_new = !e.cluster->memories.empty() && !offload.moves_stashes();
+  if (!is_new || recomputes_all || !e.run.lowering.overlap) return remedies;
+  offload.selective = true;
+  remedies.push_back(from);
+  remedies.back().experiment.plan.offload = offload;
+  remedies.back().sets.push_back("plan.offload=" + to_text(offload));
+  return remedies;
+}
+
 /// More micro-batches in the same batch, each of half the size, and a quarter, and so on.
 Remedies smaller_micro_batches(const MemoryRemedy& from) {
   Remedies remedies;
@@ -145,14 +160,14 @@ std::optional<FullestDevice> fullest_device(const Experiment& e, const Framework
   const PlannedExperiment planned = plan_experiment(e);
   if (!framework.accepts(planned)) return {};
   const CompiledExperiment c = compile_folded(planned, nullptr);
-  const IdVector<DeviceId, Bytes> needs = memory_needs(c.program);
+  const IdVector<DeviceId, MemoryNeed> needs = memory_peaks(c);
   FullestDevice fullest;
   double fill = -1;
   for (const DeviceId d : needs.ids()) {
     const Bytes capacity = c.cluster().type_of(d).usable_memory();
-    if (capacity.value <= 0 || needs[d] / capacity <= fill) continue;
-    fill = needs[d] / capacity;
-    fullest = {c.cluster().devices[d].name, needs[d], capacity};
+    if (capacity.value <= 0 || needs[d].total / capacity <= fill) continue;
+    fill = needs[d].total / capacity;
+    fullest = {c.cluster().devices[d].name, needs[d].total, capacity};
   }
   return fullest;
 } catch (const InputError&) {  // The schedule or the planner does not take this option.
@@ -180,14 +195,15 @@ class MemoryAdvice {
       return (fitting_.size() == 1 ? "this fits: " : "each of these fits: ") + join(fitting_, ", ");
     if (tried_ == 0) return {};
     return fmt::format(
-        "{} of recomputation, micro-batch size, divided states and schedule tried, alone and together, "
+        "{} of {}recomputation, micro-batch size, divided states and schedule tried, alone and together, "
         "and none fits",
-        pluralize(tried_, "change"));
+        pluralize(tried_, "change"), unchanged_.experiment.cluster->memories.empty() ? "" : "host memory, ");
   }
 
  private:
   using Kind = Remedies (*)(const MemoryRemedy&);
-  static constexpr Kind kKinds[] = {other_recomputation, smaller_micro_batches, divided_states, other_schedules};
+  static constexpr Kind kKinds[] = {offloaded, other_recomputation, smaller_micro_batches, divided_states,
+                                    other_schedules};
 
   /// All sets of `count` kinds of changes, from the kind `first` on.
   void combine(std::size_t first, std::size_t count, std::vector<Kind> kinds) {
@@ -291,6 +307,7 @@ std::vector<MemoryRemedy> memory_remedies(const Experiment& e) {
   const auto append = [&](const Remedies& more) { remedies.insert(remedies.end(), more.begin(), more.end()); };
   append(fewer_messages(e));
   append(less_planned_memory(e));
+  append(offloaded(remedies.front()));
   const Remedies more_recomputation = recomputing(e);
   const MemoryRemedy most_recomputing = more_recomputation.empty() ? remedies.front() : more_recomputation.back();
   append(more_recomputation);

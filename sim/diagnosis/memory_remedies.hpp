@@ -16,7 +16,8 @@ struct MemoryRemedy {
 
 /// The experiment as it is, then what makes its plan need less memory, least change first: fewer messages on their way,
 /// which keep the plan; the planner plans for less memory than there is, because it does not see these messages;
-/// recomputation; smaller micro-batches; states that replicas divide.
+/// activations in host memory, where the cluster has that; recomputation; smaller micro-batches; states that replicas
+/// divide.
 std::vector<MemoryRemedy> memory_remedies(const Experiment&);
 
 /// The devices that planners may use: those that the plan of the experiment names, or all.

@@ -16,9 +16,9 @@ namespace {
 /// part of ops; where they are instructions, devices wait for them, which is no bubble.
 Cost other_costs(const Program& program) {
   const Cost costs = Cost::Contention | Cost::Messages | Cost::GradientSums | kSlowDevices | Cost::UnequalStages |
-                     Cost::SlowLinks | Cost::UnequalLoads | Cost::UnequalReplicas;
+                     Cost::SlowLinks | Cost::UnequalLoads | Cost::UnequalReplicas | Cost::HostMemory;
   const bool waits = std::any_of(program.collectives.begin(), program.collectives.end(),
-                                 [](const CollectiveCall& c) { return !sums_gradients(c.purpose); });
+                                 [](const CollectiveCall& c) { return !is_offload(c) && !sums_gradients(c.purpose); });
   return waits ? costs | Cost::GroupCollectives : costs;
 }
 

@@ -43,6 +43,7 @@ std::optional<Finding> launches(const DiagnosisInput&);
 std::optional<Finding> recomputation(const DiagnosisInput&);
 std::optional<Finding> expert_imbalance(const DiagnosisInput&);
 std::optional<Finding> unequal_loads(const DiagnosisInput&);
+std::optional<Finding> host_memory(const DiagnosisInput&);
 std::optional<Finding> bubble(const DiagnosisInput&);
 
 }  // namespace diagnosis

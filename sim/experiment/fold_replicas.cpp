@@ -25,6 +25,7 @@ bool may_fold(const PlannedExperiment& p) {
   if (!p.plan.loads.empty()) return false;  // Replicas have different packs.
   if (!e.cluster->changes.empty() || e.cluster->jitter.max_fraction > 0) return false;  // Replicas differ by chance.
   if (e.rules->flows || e.run.each_replica) return false;
+  if (e.plan.offload) return false;  // Replicas share hosts.
   const Stage& first = p.plan.stages.front();
   const int replicas = first.replicas(), size = first.micro_batch_size;
   if (replicas < 2 || size % replicas != 0) return false;

@@ -249,6 +249,12 @@ void check_real_run(const CompiledExperiment& c, const std::string& backend, boo
                                    "whole loss where its scores are",
                                    backend),
                        "--backend ideal, fluid or simgrid; or vocabulary: ends", "vocabulary"}});
+  if (c.experiment.plan.offload)
+    throw InputError({{c.experiment.plan.where("offload"), "plan.offload",
+                       fmt::format("the backend '{}' keeps all that a stage has in one arena of its device, and copies "
+                                   "none of it to host memory",
+                                   backend),
+                       "--backend ideal, fluid or simgrid; or take offload out of the plan", "offload"}});
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
   check_real_packs(c, backend);

@@ -22,6 +22,8 @@ using config::Problems;
 using config::Value;
 
 constexpr int kDeepest = 10;
+/// Fields of all clusters, which may stand next to `base`.
+constexpr std::string_view kFieldsOfClusters[] = {"changes", "jitter", "collectives", "collective_systems", "host"};
 
 std::string kind_word(FileKind kind) {
   return kind == FileKind::Model ? "model" : kind == FileKind::Cluster ? "cluster" : "scenario";
@@ -59,7 +61,7 @@ class Expander {
     for (const auto& m : value.members)
       if (is_of_generator(m.key) && base.is_map()) override_field(base, m, path);
     if (const Value* name = value.find("name"); name && base.is_map()) set_name(base, name->text, true);
-    for (const char* key : {"changes", "jitter", "collectives", "collective_systems"})
+    for (const std::string_view key : kFieldsOfClusters)
       if (const Value* addition = value.find(key); addition && base.is_map()) add_to(base, key, *addition);
     value = std::move(base);
   }
@@ -141,7 +143,8 @@ class Expander {
   }
 
   bool stands_beside_base(const std::string& key) const {
-    const bool of_clusters = key == "changes" || key == "jitter" || key == "collectives" || key == "collective_systems";
+    const auto* const end = std::end(kFieldsOfClusters);
+    const bool of_clusters = std::find(std::begin(kFieldsOfClusters), end, key) != end;
     return key == "base" || key == "override" || key == "schema" || key == "name" || key.starts_with("x-") ||
            (of_clusters && kind_ == FileKind::Cluster) || is_of_generator(key);
   }

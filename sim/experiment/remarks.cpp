@@ -19,6 +19,7 @@
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/software.hpp"
 #include "sim/experiment/stages_of_schedule.hpp"
+#include "sim/program/offload.hpp"
 #include "sim/program/unfold.hpp"
 
 namespace stagecraft {
@@ -237,7 +238,16 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
 }  // namespace
 
 std::vector<std::string> remarks(const PlannedExperiment& p) { return remarks(p, p.experiment.schedule.def->trains); }
-std::vector<std::string> remarks(const CompiledExperiment& c) { return remarks(c, has_backwards(c.schedule)); }
+std::vector<std::string> remarks(const CompiledExperiment& c) {
+  std::vector<std::string> lines = remarks(c, has_backwards(c.schedule));
+  const std::optional<Offload>& offload = c.experiment.plan.offload;
+  if (offload && offload->moves_stashes() && !copies_stashes(c.program))
+    lines.emplace_back(offload->selective
+                           ? "the plan fits without host memory, so no activations go there"
+                           : "no activations go to host memory: down and up they would take longer than "
+                             "the time between a forward and its backward; a smaller share may be in time");
+  return lines;
+}
 
 std::vector<std::string> remarks(const Experiment& e) {
   try {

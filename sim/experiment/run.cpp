@@ -19,6 +19,7 @@
 #include "sim/experiment/fold_replicas.hpp"
 #include "sim/experiment/group_changes.hpp"
 #include "sim/experiment/limits.hpp"
+#include "sim/experiment/offloading.hpp"
 #include "sim/experiment/order_evaluation.hpp"
 #include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/pipeline_fields.hpp"
@@ -39,13 +40,6 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-/// Schedules are made for the cluster as rated, not for what happens to it during the run.
-Cluster without_changes(Cluster cluster) {
-  cluster.changes.clear();
-  cluster.jitter = {};
-  return cluster;
 }
 
 Schedule order(const PlannedExperiment& p) {
@@ -172,6 +166,16 @@ Planned planned_by_planner(const Experiment& e) {
 
 }  // namespace
 
+Cluster without_changes(Cluster cluster) {
+  cluster.changes.clear();
+  cluster.jitter = {};
+  return cluster;
+}
+
+IdVector<DeviceId, MemoryNeed> memory_peaks(const CompiledExperiment& c) {
+  return c.peaks.empty() ? memory_peaks(c.program) : c.peaks;
+}
+
 PlannedExperiment plan_experiment(const Experiment& e) {
   PlannedExperiment p{.experiment = e, .plan = {}, .report = {}, .planning = {}, .costs = {}};
   const auto begin = std::chrono::steady_clock::now();
@@ -191,6 +195,7 @@ PlannedExperiment plan_experiment(const Experiment& e) {
       set_loads(p.plan, *e.run.packs, tokens_of_sample(*e.model), e.rules->flows);
     });
   check_group_policy(p);
+  if (e.plan.offload) check_offload(p);
   check_pipeline(p);
   p.plan.reductions = derive_reductions(p.plan, *e.model);
   if (!e.schedule.flushes())
@@ -201,6 +206,7 @@ PlannedExperiment plan_experiment(const Experiment& e) {
       r.bytes = r.bytes * (e.software().gradient_bytes / e.model->precision.gradient);
   if (e.run.buckets) cut_into_buckets(p.plan, *e.costs, *e.run.buckets);
   with_error_context(*e.source, "plan", [&](const Value&) { p.costs = checked(stage_costs(p.plan, *e.costs)); });
+  if (e.plan.offload && e.plan.offload->optimizer > 0) offload_optimizer(p);
   return p;
 }
 
@@ -237,6 +243,12 @@ CompiledExperiment compile(PlannedExperiment planned) {
     if (e.rules->flows) options.node_of = node_of(*e.cluster);
     c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
   });
+  const auto about_device = [&](DeviceId d) { return stages_on(c, d); };
+  if (e.plan.offload)
+    with_error_context(*e.source, "plan", [&](const Value&) {
+      offload(c);
+      if (!c.peaks.empty()) check_memory(c.program, *e.cluster, c.peaks, about_device);
+    });
   stop_point();
   describe_work(c);
   if (e.run.each_device)
@@ -247,7 +259,7 @@ CompiledExperiment compile(PlannedExperiment planned) {
   c.program.workload = std::make_shared<const Workload>(std::move(workload));
   check_program(c.program);
   with_error_context(*e.source, "plan", [&](const Value&) {
-    check_memory(c.program, *e.cluster, [&](DeviceId d) { return stages_on(c, d); });
+    if (c.peaks.empty()) check_memory(c.program, *e.cluster, about_device);
   });
   return c;
 }

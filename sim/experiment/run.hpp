@@ -6,6 +6,7 @@
 #include "sim/experiment/experiment.hpp"
 #include "sim/plan/stage_costs.hpp"
 #include "sim/planners/shared/planner.hpp"
+#include "sim/program/check.hpp"
 #include "sim/program/program.hpp"
 #include "sim/program/timeline.hpp"
 #include "sim/result/report.hpp"
@@ -31,7 +32,15 @@ struct PlannedExperiment {
 struct CompiledExperiment : PlannedExperiment {
   Schedule schedule;
   Program program;
+  IdVector<DeviceId, MemoryNeed> peaks = {};  ///< Memory of devices whose stashes go to host memory, with the messages
+                                              ///< on their way; empty: memory_peaks() of the program.
 };
+
+/// What each device needs at its worst moment.
+IdVector<DeviceId, MemoryNeed> memory_peaks(const CompiledExperiment&);
+
+/// Plans and orders are made for the cluster as rated, not for what happens to it during the run.
+Cluster without_changes(Cluster);
 
 struct Outcome {
   Timeline timeline;

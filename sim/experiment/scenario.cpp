@@ -11,6 +11,7 @@
 
 #include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"
+#include "sim/cluster/host_memory.hpp"
 #include "sim/config/override.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/sha256.hpp"
@@ -396,6 +397,7 @@ Cluster build_cluster(const Value& checked) {
       get_from(topology_generators::catalog(), "topology", checked.at("generator").text);
   Cluster cluster = generator.build(checked);
   cluster.name = name_of(checked, "generator", "cluster");
+  read_host_memory(checked, cluster);
   read_changes(checked, cluster);
   return cluster;
 }

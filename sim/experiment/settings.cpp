@@ -6,6 +6,7 @@
 
 #include "sim/cluster/change_fields.hpp"
 #include "sim/cluster/generator.hpp"
+#include "sim/cluster/host_memory.hpp"
 #include "sim/config/fields.hpp"
 #include "sim/core/number_format.hpp"
 #include "sim/core/text.hpp"
@@ -16,6 +17,7 @@
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/software.hpp"
 #include "sim/model/builder.hpp"
+#include "sim/planners/shared/offload.hpp"
 #include "sim/planners/shared/planner.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/training/training.hpp"
@@ -65,7 +67,8 @@ const MapSpec plan_common{
          integer("chunks", 1, 1024)
              .optional()
              .doc("Stages on each pipeline rank (num-virtual-stages-per-pipeline-rank), as in run.schedule.chunks, "
-                  "which follows from it. Default: the fewest that the schedule has.")},
+                  "which follows from it. Default: the fewest that the schedule has."),
+         offload_field()},
 };
 
 MapSpec make_cluster_common() {
@@ -74,6 +77,7 @@ MapSpec make_cluster_common() {
                           text("name").fallback("cluster").doc("One word for results."),
                           text("title").optional().doc("Title for people.")}};
   for (Field& field : curve_fields_of_cluster()) spec.fields.push_back(std::move(field));
+  spec.fields.push_back(host_memory_field());
   for (Field& field : change_fields()) spec.fields.push_back(std::move(field));
   return spec;
 }

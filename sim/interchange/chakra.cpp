@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <protozero/pbf_writer.hpp>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -170,6 +171,11 @@ class Writer {
 
 }  // namespace
 
-ChakraTraces chakra_traces(const Program& program) { return Writer(program).write(); }
+ChakraTraces chakra_traces(const Program& program) {
+  for (const CollectiveCall& c : program.collectives)
+    if (c.purpose == Purpose::Stash || c.purpose == Purpose::LateForward)
+      throw InputError("Chakra has no nodes for copies to host memory", "take offload out of the plan");
+  return Writer(program).write();
+}
 
 }  // namespace stagecraft

@@ -22,6 +22,9 @@ std::uint64_t bytes_of(const Program& program, const Instruction& i) {
 
 std::string_view kind_of(const Program& program, const Instruction& i) {
   if (i.kind != InstructionKind::Collective) return label(i.kind).key;
+  const CollectiveCall& call = program.collective(i);
+  if (call.purpose == Purpose::LateForward) return "late";
+  if (call.purpose == Purpose::Stash) return goes_up(program, call) ? "fetch" : "offload";
   return name(program.shape(program.collective(i)).kind);
 }
 
@@ -64,7 +67,7 @@ const CsvColumns<SpanRow>& span_columns() {
        [](Text& t, const Row& r) { append(t, r.id.value); }},
       {word_column("instruction", "The instruction, such as 0F3; stagecraft explain 0F3 explains the notation."),
        [](Text& t, const Row& r) { t += to_text(r.program, r.id); }},
-      {word_column("kind", kinds_text() + ", or the kind of a collective."),
+      {word_column("kind", kinds_text() + ", offload and fetch of a stash, late, or the kind of a collective."),
        [](Text& t, const Row& r) { t += kind_of(r.program, r.instruction()); }},
       {word_column("device", "Name of the device."),
        [](Text& t, const Row& r) { t += csv_cell(r.cluster.devices[r.instruction().device].name); }},
@@ -113,7 +116,9 @@ const CsvColumns<MemoryRow>& memory_columns() {
       {number_column("received_bytes", "bytes", "Received messages that are not consumed yet."),
        [](Text& t, const Row& r) { t += shortest(r.sample.received.value); }},
       {number_column("outgoing_bytes", "bytes", "Messages that are not sent yet."),
-       [](Text& t, const Row& r) { t += shortest(r.sample.outgoing.value); }}};
+       [](Text& t, const Row& r) { t += shortest(r.sample.outgoing.value); }},
+      {number_column("host_bytes", "bytes", "Activations in the memory of its host."),
+       [](Text& t, const Row& r) { t += shortest(r.sample.host.value); }}};
   return columns;
 }
 

@@ -48,6 +48,7 @@ Json idle_json(const IdleTimes& i) {
                     {"drain_s", i.drain.value},
                     {"transfer_s", i.exposed.messages.value},
                     {"collective_s", i.exposed.collectives().value},
+                    {"host_memory_s", i.exposed.host_memory.value},
                     {"receiver_s", i.receiver.value},
                     {"other_s", i.other.value}};
 }

@@ -60,6 +60,7 @@ const MapSpec& idle_fields() {
                  amount("input_s").doc("Waiting for a computation on another device, between fill and drain."),
                  amount("transfer_s").doc("Waiting for a message on the wire."),
                  amount("collective_s").optional().doc("Waiting for a collective of the device on the wire."),
+                 amount("host_memory_s").optional().doc("Waiting for activations that come back from host memory."),
                  amount("receiver_s").doc("Waiting for a receiver to take its message."),
                  amount("drain_s").doc("Waiting while the pipeline empties."),
                  amount("other_s").doc("Waiting for nothing that the program describes.")}};

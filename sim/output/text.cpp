@@ -11,6 +11,7 @@
 #include "sim/core/text.hpp"
 #include "sim/output/rank_table.hpp"
 #include "sim/result/link_use.hpp"
+#include "sim/result/metrics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -109,6 +110,20 @@ std::string memory_row(const Program& program, const Report& report, const Clust
       fmt::format("{}on {}{}", room, cluster.devices[d].name, m.at.valid() ? " at " + to_text(program, m.at, d) : ""));
 }
 
+/// The fullest host, and what crosses the links to hosts; empty where no host keeps anything.
+std::string host_row(const Program& program, const Report& report, const Cluster& cluster) {
+  const auto fullest = std::max_element(report.host_peaks.begin(), report.host_peaks.end());
+  if (fullest == report.host_peaks.end() || fullest->value <= 0) return {};
+  const HostMemory& host = cluster.memories[fullest - report.host_peaks.begin()];
+  const Timeline not_needed;
+  const RunView view{nullptr, program, cluster, not_needed, report};
+  std::string note = fmt::format("on the host {} of {}", host.host, to_text(host.capacity));
+  if (const double down = metric_value("offloaded_bytes", view); down > 0)
+    note += fmt::format("; {} of activations down and up in an iteration, on links that are {} busy",
+                        to_text(Bytes{down}), percent(metric_value("host_link_utilisation", view)));
+  return row("host memory", to_text(*fullest), note);
+}
+
 /// "63.4 %   compute + 30.2 % bubble + ...": they sum to the whole.
 std::string time_row(const TimeClasses& time) {
   std::string value, note;
@@ -162,7 +177,8 @@ std::string changes_text(const Cluster& cluster) {
 
 std::string answer_text(const Program& program, const Report& report, const Cluster& cluster, bool measured) {
   std::string text = iteration_text(program, report, cluster) + rates_text(program, report);
-  if (report.instruction_times) text += memory_row(program, report, cluster, measured);
+  if (report.instruction_times)
+    text += memory_row(program, report, cluster, measured) + host_row(program, report, cluster);
   if (report.economics)
     for (const EconomicsLine& line : economics_lines(*report.economics)) text += row(line.name, line.number, line.note);
   if (!report.instruction_times)

@@ -33,6 +33,8 @@ std::string stream_title(const Stream& stream, const Cluster& cluster) {
       return "receive from " + peer;
     case StreamKind::Collective:
       return "collective";
+    case StreamKind::Copy:
+      return "copy";
   }
   return {};
 }

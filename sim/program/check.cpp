@@ -127,7 +127,10 @@ class Checker {
                   p_.at(c.member(m)).payload == p_.at(c.first).payload,
               c.member(m), "is not a member of its collective");
     const CollectiveCall*& reference = first_of_shape_[c.shape];
-    if (reference == nullptr) return routes(*(reference = &c));
+    if (reference == nullptr) {
+      reference = &c;
+      return c.purpose == Purpose::Stash ? copy(c) : routes(c);
+    }
     require(c.members == reference->members, c.first, "has another group than its shape");
     for (int m = 0; m < c.members; ++m)
       require(p_.at(c.member(m)).device == p_.at(reference->member(m)).device, c.member(m),
@@ -150,6 +153,17 @@ class Checker {
                 "does not match its routes");
         sent = received = stamp_;
       }
+    }
+  }
+
+  /// Between the device, and those that it stands for, and the memory of their hosts.
+  void copy(const CollectiveCall& c) const {
+    require(c.members == 1 && p_.phases_of(c).size() == 1, c.first, "is a copy with other members than its device");
+    const CollectivePhase& phase = p_.phases_of(c).front();
+    for (std::int32_t k = 0; k < phase.routes; ++k) {
+      const RouteEnds& route = p_.routes[phase.first_route + k];
+      require(route.from.valid() != route.to.valid(), c.first, "does not lead to or from host memory");
+      require(k > 0 || std::max(route.from, route.to) == p_.at(c.first).device, c.first, "is of another device");
     }
   }
 
@@ -206,14 +220,22 @@ void for_each_need(const Program& program, Visit&& visit) {
 
 void check_program(const Program& program) { Checker(program).run(); }
 
-IdVector<DeviceId, Bytes> memory_needs(const Program& program) {
-  IdVector<DeviceId, Bytes> peaks;
-  for (const ResidentMemory& memory : program.memory) peaks.push_back(memory.total());
-  for_each_need(program, [&](DeviceId d, InstructionId, double need) { peaks[d] = std::max(peaks[d], Bytes{need}); });
+IdVector<DeviceId, MemoryNeed> memory_peaks(const Program& program) {
+  IdVector<DeviceId, MemoryNeed> peaks;
+  for (const ResidentMemory& memory : program.memory) peaks.push_back({memory.total(), InstructionId{}});
+  for_each_need(program, [&](DeviceId d, InstructionId at, double need) {
+    if (Bytes{need} > peaks[d].total) peaks[d] = {Bytes{need}, at};
+  });
   return peaks;
 }
 
-void check_memory(const Program& program, const Cluster& cluster,
+IdVector<DeviceId, Bytes> memory_needs(const Program& program) {
+  IdVector<DeviceId, Bytes> needs;
+  for (const MemoryNeed& peak : memory_peaks(program)) needs.push_back(peak.total);
+  return needs;
+}
+
+void check_memory(const Program& program, const Cluster& cluster, const IdVector<DeviceId, MemoryNeed>& peaks,
                   const std::function<std::string(DeviceId)>& about_device) {
   const auto capacity_of = [&](DeviceId d) { return cluster.type_of(d).usable_memory(); };
   const auto overflow = [&](DeviceId d, Bytes need, const std::string& at) {
@@ -225,24 +247,25 @@ void check_memory(const Program& program, const Cluster& cluster,
                                  usable_text(capacity, type.memory_reserve), to_text(need - capacity)),
                      remedy(resident, need, capacity), breakdown(program.memory[d], need - resident));
   };
-  bool is_limited = false;
-  for (const DeviceId d : program.memory.ids()) {
-    if (capacity_of(d).value <= 0) continue;
-    is_limited = true;
-    if (program.memory[d].total() > capacity_of(d)) overflow(d, program.memory[d].total(), " for the model alone");
+  for (const DeviceId d : program.memory.ids())
+    if (capacity_of(d).value > 0 && program.memory[d].total() > capacity_of(d))
+      overflow(d, program.memory[d].total(), " for the model alone");
+  // The device that lacks most, at its peak; the first of equals. That much more memory on every device is enough.
+  const auto excess = [&](DeviceId d) { return peaks[d].total - capacity_of(d); };
+  DeviceId worst;
+  for (const DeviceId d : peaks.ids()) {
+    if (capacity_of(d).value <= 0 || excess(d).value <= 0) continue;
+    if (!worst.valid() || excess(d) > excess(worst) || (excess(d) == excess(worst) && peaks[d].at < peaks[worst].at))
+      worst = d;
   }
-  if (!is_limited) return;
-  // The device that lacks most, at its peak. That much more memory on every device is enough.
-  struct Peak {
-    DeviceId device;
-    InstructionId at;
-    Bytes need, excess;
-  } worst;
-  for_each_need(program, [&](DeviceId d, InstructionId id, double need) {
-    const Bytes capacity = capacity_of(d), excess = Bytes{need} - capacity;
-    if (capacity.value > 0 && excess > worst.excess) worst = {d, id, Bytes{need}, excess};
-  });
-  if (worst.device.valid()) overflow(worst.device, worst.need, " at " + to_text(program, worst.at));
+  if (worst.valid()) overflow(worst, peaks[worst].total, " at " + to_text(program, peaks[worst].at));
+}
+
+void check_memory(const Program& program, const Cluster& cluster,
+                  const std::function<std::string(DeviceId)>& about_device) {
+  for (const DeviceId d : program.memory.ids())
+    if (cluster.type_of(d).usable_memory().value > 0)
+      return check_memory(program, cluster, memory_peaks(program), about_device);
 }
 
 }  // namespace stagecraft

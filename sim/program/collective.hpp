@@ -15,7 +15,9 @@ enum class Purpose : std::uint8_t {
   ContextActivation,
   ExpertActivation,
   ParameterGather,  ///< Updated weights that the data-parallel devices divide.
-  Vocabulary        ///< Inputs and sums of scores whose vocabulary all ranks of a pipeline divide.
+  Vocabulary,       ///< Inputs and sums of scores whose vocabulary all ranks of a pipeline divide.
+  Stash,            ///< A copy of a stash between a device and the memory of its host, of one member.
+  LateForward       ///< No data: a forward starts this late, so that its stash is not there before it has to be.
 };
 
 /// Whether it belongs to data parallelism; the others run inside the group that computes a replica.

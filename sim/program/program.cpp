@@ -20,6 +20,8 @@ std::string text_of_member(const Program& program, const Instruction& i) {
   constexpr const char* kCodes[] = {"AR", "RS", "AG", "A2A", "BC"};
   const CollectiveCall& c = program.collective(i);
   const char* code = kCodes[static_cast<int>(program.shape(c).kind)];
+  if (c.purpose == Purpose::LateForward) code = "late";
+  if (c.purpose == Purpose::Stash) code = goes_up(program, c) ? "H2D" : "D2H";
   if (c.op != 0) return fmt::format("{}{}{}.{}", i.stage.value, c.op, program.shown_number(i), code);
   const std::string which = c.tie < 0 ? "" : c.tie == 0 ? "T" : fmt::format("T{}", c.tie);
   const std::string bucket = c.bucket < 0 ? "" : fmt::format("/{}", c.bucket);
@@ -45,6 +47,8 @@ std::string stream_name(const Stream& s) {
       return fmt::format("device {} receive{}", s.device.value, peer);
     case StreamKind::Collective:
       return fmt::format("device {} collective", s.device.value);
+    case StreamKind::Copy:
+      return fmt::format("device {} copy", s.device.value);
   }
   return {};
 }
@@ -111,6 +115,10 @@ double Program::share_in_collectives(const Instruction& i) const {
   if (parts.empty() || !i.is_compute()) return 0;
   const TimeByClass& planned = parts[i.stage].parts(i.kind);
   return planned.total().value > 0 ? planned.collectives() / planned.total() : 0;
+}
+
+bool goes_up(const Program& program, const CollectiveCall& copy) {
+  return !program.routes[program.phases_of(copy).front().first_route].from.valid();
 }
 
 std::int32_t add_shape(Program& program, CollectiveKind kind, const CollectiveAlgorithm& algorithm,

@@ -119,7 +119,7 @@ struct EdgeEnds {
   StageId from, to;
 };
 
-enum class StreamKind : std::uint8_t { Compute, Communication, Send, Receive, Collective };
+enum class StreamKind : std::uint8_t { Compute, Communication, Send, Receive, Collective, Copy };
 
 struct Stream {
   DeviceId device;
@@ -127,9 +127,10 @@ struct Stream {
   DeviceId peer;  ///< Valid when the stream serves one peer only.
 };
 
-enum class BufferKind : std::uint8_t { Stash, Boundary, Received, Outgoing };
+enum class BufferKind : std::uint8_t { Stash, Boundary, Received, Outgoing, Host };
 
-/// Memory that comes and goes: allocated when `allocated_by` starts, freed when `freed_by` ends.
+/// Memory that comes and goes: allocated when `allocated_by` starts, freed when `freed_by` ends. A Host buffer is in
+/// the memory of the host of the device.
 struct Buffer {
   Bytes size;
   InstructionId allocated_by, freed_by;
@@ -186,14 +187,15 @@ struct Program {
   std::vector<CollectiveCall> collectives;
   std::vector<CollectiveShape> collective_shapes;
   std::vector<CollectivePhase> phases;  ///< The phases of a shape are consecutive.
-  std::vector<RouteEnds> routes;        ///< Each pair of devices that talk, once; routes of a phase are consecutive.
+  std::vector<RouteEnds> routes;        ///< Each pair that talks, once; routes of a phase are consecutive.
   std::vector<EdgeEnds> edges;          ///< The edges of the plan.
   IdVector<StreamId, Stream> streams;
   std::vector<Buffer> buffers;  ///< Buffers of ops; buffer() also knows the buffers of messages.
   IdVector<DeviceId, ResidentMemory> memory;
-  IdVector<StageId, int> micro_batches;      ///< Count in one iteration.
-  IdVector<StageId, int> updates;            ///< Count in one iteration.
-  IdVector<StageId, int> delays;             ///< Most updates between a forward and its backward.
+  std::vector<Bytes> host_states;        ///< [index in Cluster::memories]: states of the optimizer there; empty: none.
+  IdVector<StageId, int> micro_batches;  ///< Count in one iteration.
+  IdVector<StageId, int> updates;        ///< Count in one iteration.
+  IdVector<StageId, int> delays;         ///< Most updates between a forward and its backward.
   std::shared_ptr<const Workload> workload;  ///< What is computed; null where nothing really is.
   IdVector<StageId, StageParts> parts;       ///< Empty where costs do not tell classes of time apart.
   ModelWork work;                            ///< Zero where the model's operations are not known.
@@ -278,6 +280,9 @@ struct Program {
   }
 };
 
+/// Whether a copy of a stash comes from host memory.
+bool goes_up(const Program&, const CollectiveCall& copy);
+
 /// Writes the phases of a collective and their routes, and returns the index of the new shape.
 std::int32_t add_shape(Program&, CollectiveKind, const CollectiveAlgorithm&, const DeviceGroup&, std::uint64_t bytes);
 /// The shape of several groups of one size that run it at the same time.
@@ -314,7 +319,8 @@ void for_each_buffer(const Program& program, Visit&& visit) {
 /// "2F5", "2PF5" (the prediction for it), "0>1:0F2" (the output of 0F2 sent from device 0 to 1), "1<0:0F2" (received),
 /// "3AR0" (all-reduce), "3TAR0" (the all-reduce of tied weights; "3T1AR0" for the second tied weights), and with the
 /// same numbers RS (reduce-scatter), AG (all-gather), A2A (all-to-all) and BC (broadcast). "3AR0/2" is the sum of the
-/// third bucket of gradients, "2F5.AG" an all-gather of the op 2F5.
+/// third bucket of gradients, "2F5.AG" an all-gather of the op 2F5, "2F5.D2H" and "2B5.H2D" copies of its stash to and
+/// from host memory, "2F5.late" the time that it waits.
 std::string to_text(const Program&, InstructionId);
 /// The name that the instruction has in the set of replicas of a device.
 std::string to_text(const Program&, InstructionId, DeviceId);

@@ -58,6 +58,7 @@ class Unfolder {
     u.delays = p_.delays;
     u.parts = p_.parts;
     u.work = p_.work;
+    u.host_states = p_.host_states;
     u.devices = members_.devices();
     u.iterations = p_.iterations;
     u.mini_batch = p_.mini_batch;
@@ -219,6 +220,13 @@ class Unfolder {
       }
       return;
     }
+    if (c.purpose == Purpose::Stash) {
+      for (int m = 0; m < size_; ++m) {
+        begin_collective(c, copy_shape(c, m), 1);
+        emit(c.first, m, payload());
+      }
+      return;
+    }
     std::map<DeviceId, InstructionId> instruction_on;
     for (int rank = 0; rank < c.members; ++rank) instruction_on[p_.at(c.member(rank)).device] = c.member(rank);
     for (const CollectiveGroup& group : groups_of(c)) {
@@ -228,6 +236,20 @@ class Unfolder {
         emit(instruction_on.at(leader), member, payload());
       }
     }
+  }
+
+  /// A copy to or from host memory on the route of one member, of the routes of all.
+  std::int32_t copy_shape(const CollectiveCall& c, int member) {
+    Program& u = out_.program;
+    const std::int32_t shape = shape_of(c.shape, member, false);
+    CollectiveShape& of_member = u.collective_shapes[shape];
+    if (of_member.phases > 0) return shape;
+    CollectivePhase phase = p_.phases_of(c).front();
+    of_member.first_phase = static_cast<std::int32_t>(std::ssize(u.phases)), of_member.phases = 1;
+    u.routes.push_back(p_.routes[phase.first_route + member]);
+    phase.first_route = static_cast<std::int32_t>(std::ssize(u.routes)) - 1, phase.routes = 1;
+    u.phases.push_back(phase);
+    return shape;
   }
 
   /// Collectives of one shape have the same members.

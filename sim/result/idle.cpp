@@ -159,16 +159,23 @@ class Accounting {
     }
   }
 
+  /// Copies from host memory and forwards that are late on purpose are the cause only where nothing else is missing.
+  static bool is_last_cause(const Message& m) { return !m.part || m.part == &TimeByClass::host_memory; }
+
   /// What it waits for from `at` to the next cut: a collective on the wire, a message on the wire, else the first that
   /// is not there yet.
   Cause cause(double at, bool before_emptied, Phase phase) const {
     const Message* next = nullptr;
     const Message* now = nullptr;
+    const bool waits_for_others = std::any_of(messages_.begin(), messages_.end(),
+                                              [&](const Message& m) { return !is_last_cause(m) && m.end > at; });
     for (const Message& m : messages_) {
+      if (waits_for_others && is_last_cause(m)) continue;
       if (m.begin <= at && at < m.end && (!now || m.part != &TimeByClass::messages)) now = &m;
       // Messages of one group begin together; what the device needs from others then decides, not what it sends.
       if (m.begin > at && (!next || m.begin < next->begin || (m.begin == next->begin && next->is_outgoing))) next = &m;
     }
+    if (now && !now->part) return {&IdleTimes::start_up};
     if (now) return {.exposed = now->part};
     if (next && next->is_outgoing) return {&IdleTimes::receiver};
     if (before_emptied) return {&IdleTimes::drain};
@@ -215,6 +222,10 @@ Seconds TimeByClass::*class_of(Purpose purpose) {
       return &TimeByClass::context;
     case Purpose::ExpertActivation:
       return &TimeByClass::expert;
+    case Purpose::Stash:
+      return &TimeByClass::host_memory;
+    case Purpose::LateForward:
+      return nullptr;
     case Purpose::GradientSum:
     case Purpose::TiedGradientSum:
     case Purpose::ParameterGather:

@@ -71,9 +71,11 @@ std::string unrouted_collectives_text(const Program& program) {
             stage.update.collectives())
                .value > 0;
   };
-  const bool unrouted = std::any_of(program.parts.begin(), program.parts.end(), in_ops) ||
-                        std::any_of(program.collective_shapes.begin(), program.collective_shapes.end(),
-                                    [](const CollectiveShape& shape) { return shape.phases == 0; });
+  const bool unrouted =
+      std::any_of(program.parts.begin(), program.parts.end(), in_ops) ||
+      std::any_of(program.collectives.begin(), program.collectives.end(), [&](const CollectiveCall& c) {
+        return c.purpose != Purpose::LateForward && program.shape(c).phases == 0;
+      });
   return unrouted ? "without collectives, which run.collectives: flows counts" : "";
 }
 

@@ -286,11 +286,15 @@ class Measurement {
     std::reverse(report_.critical_path.begin(), report_.critical_path.end());
   }
 
+  bool is_late(const Instruction& i) const {
+    return i.kind == InstructionKind::Collective && p_.collective(i).purpose == Purpose::LateForward;
+  }
+
   InstructionId predecessor(InstructionId at) const {
     InstructionId best;
     const auto consider = [&](InstructionId i) {
       for (const InstructionId w : p_.waits_for(i))
-        if (!best.valid() || end(w) > end(best)) best = w;
+        if (!is_late(p_.at(w)) && (!best.valid() || end(w) > end(best))) best = w;
     };
     consider(at);
     const Instruction& i = p_.at(at);
@@ -313,6 +317,7 @@ class Measurement {
     for (const DeviceId d : report_.devices.ids()) peaks.push_back(peak_of(history.curve(d), p_, cluster_, d));
     copy_to_counterparts(p_, peaks);
     for (const DeviceId d : peaks.ids()) report_.devices[d].memory = peaks[d];
+    report_.host_peaks = host_peaks(p_, t_, cluster_);
   }
 
   const Program& p_;

@@ -85,6 +85,9 @@ MemoryCurve MemoryHistory::curve(DeviceId device) const {
       case BufferKind::Outgoing:
         now.outgoing += sign * e.buffer->size;
         break;
+      case BufferKind::Host:
+        now.host += sign * e.buffer->size;
+        break;
     }
     now.cause = e.takes ? e.buffer->allocated_by : e.buffer->freed_by;
     const bool same_moment = !curve.empty() && now.time == e.time;
@@ -95,6 +98,29 @@ MemoryCurve MemoryHistory::curve(DeviceId device) const {
       curve.push_back(now);
   }
   return curve;
+}
+
+std::vector<Bytes> host_peaks(const Program& program, const Timeline& timeline, const Cluster& cluster) {
+  std::vector<std::vector<Event>> takes(cluster.memories.size()), frees(cluster.memories.size());
+  for (const Buffer& b : program.buffers) {
+    if (b.kind != BufferKind::Host) continue;
+    const CollectivePhase& phase = program.phases_of(program.collective(program.at(b.allocated_by))).front();
+    for (std::int32_t k = 0; k < phase.routes; ++k) {  // One for each device that this one stands for.
+      const int memory = cluster.devices[program.routes[phase.first_route + k].from].host_memory;
+      takes[memory].push_back({timeline.start[b.allocated_by], &b, true});
+      frees[memory].push_back({timeline.end[b.freed_by], &b, false});
+    }
+  }
+  std::vector<Bytes> peaks(cluster.memories.size());
+  if (!program.host_states.empty()) peaks = program.host_states;
+  for (std::size_t m = 0; m < peaks.size(); ++m) {
+    Bytes now = peaks[m];
+    for (const Event& e : in_moments(std::move(takes[m]), std::move(frees[m]))) {
+      now += (e.takes ? 1.0 : -1.0) * e.buffer->size;
+      peaks[m] = std::max(peaks[m], now);
+    }
+  }
+  return peaks;
 }
 
 MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Cluster& cluster, DeviceId device) {

@@ -10,7 +10,8 @@ namespace stagecraft {
 struct MemorySample {
   double time = 0;  ///< Seconds.
   Bytes stash, received, outgoing;
-  int activations = 0;  ///< Whole stashes alive.
+  Bytes host;           ///< What it has in the memory of its host, which is not in total().
+  int activations = 0;  ///< Whole stashes alive, also where a part of one is in host memory.
   InstructionId cause;
 
   Bytes total() const { return stash + received + outgoing; }
@@ -31,5 +32,8 @@ class MemoryHistory {
 };
 
 MemoryPeak peak_of(const MemoryCurve&, const Program&, const Cluster&, DeviceId);
+
+/// [index in Cluster::memories]: the most that all devices of the host have there at one time.
+std::vector<Bytes> host_peaks(const Program&, const Timeline&, const Cluster&);
 
 }  // namespace stagecraft

@@ -3,6 +3,7 @@
 #include "sim/result/metrics.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <set>
@@ -17,6 +18,9 @@ namespace stagecraft {
 namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// NaN where it is zero, which stands for not known.
+double or_unknown(double value) { return value > 0 ? value : kUnknown; }
 
 const DeviceReport* fullest(const RunView& r) {
   const auto& devices = r.report.devices;
@@ -61,6 +65,31 @@ double memory_traffic(const RunView& r) {
   return sum / r.program.iterations;
 }
 
+/// Bytes of stashes in an iteration, to host memory or back; NaN where none is copied.
+double stash_bytes(const RunView& r, bool up) {
+  double sum = 0;
+  for (const CollectiveCall& c : r.program.collectives)
+    if (c.purpose == Purpose::Stash && goes_up(r.program, c) == up) {
+      const CollectivePhase& phase = r.program.phases_of(c).front();
+      sum += static_cast<double>(phase.bytes) * phase.routes;
+    }
+  return sum > 0 ? r.program.copies * sum / r.program.iterations : kUnknown;
+}
+
+double host_link_utilisation(const RunView& r) {
+  std::set<LinkId> links;
+  for (const Device& d : r.cluster.devices) links.insert({d.down, d.up});
+  double busiest = kUnknown;
+  for (const LinkReport& l : r.report.links)
+    if (links.contains(l.link)) busiest = std::fmax(busiest, l.utilisation);
+  return busiest;
+}
+
+double peak_host_memory(const RunView& r) {
+  const auto& peaks = r.report.host_peaks;
+  return peaks.empty() ? kUnknown : or_unknown(std::max_element(peaks.begin(), peaks.end())->value);
+}
+
 double dollars_per_billion_samples(const RunView& r) {
   const Economics* e = r.report.economics ? &*r.report.economics : nullptr;
   if (!e || e->dollars_per_hour <= 0 || r.report.throughput <= 0) return kUnknown;
@@ -74,9 +103,6 @@ double peak_activations(const RunView& r) {
 }
 
 using Unit = MetricUnit;
-
-/// NaN where it is zero, which stands for not known.
-double or_unknown(double value) { return value > 0 ? value : kUnknown; }
 
 constexpr Metric kMetrics[] = {
     {"makespan_s", "first iteration", "first", Unit::Time, Better::Less, kMain | kCompared | kPredicted,
@@ -167,11 +193,24 @@ constexpr Metric kMetrics[] = {
      [](const RunView& r) {
        return fullest(r) ? (fullest(r)->memory.capacity + fullest(r)->memory.reserved).value : kUnknown;
      }},
+    {"peak_host_memory_bytes", "peak host memory", "host memory", Unit::Size, Better::Less, 0,
+     "Most memory of a host that offloaded activations take at one time, with `plan.offload`.", peak_host_memory},
     {"fits", "fits with messages", "", Unit::YesNo, Better::More, kOnAnyDevices,
      "1 if no device needs more memory than it has, 0 otherwise.",
      [](const RunView& r) { return fits(r) ? 1.0 : 0.0; }},
     {"peak_activations", "micro-batches in flight", "in flight", Unit::Count, Better::Less, 0,
      "Most micro-batches in flight on a device.", peak_activations},
+    {"host_memory_stall", "waiting for host memory", "stall", Unit::Share, Better::Less, 0,
+     "Share of a period in which a device waits for activations that come back from host memory, mean over the devices "
+     "that have a stage.",
+     [](const RunView& r) { return share_of_period(r, r.report.time.spent.host_memory); }},
+    {"offloaded_bytes", "to host memory", "", Unit::Size, Better::Less, 0,
+     "Bytes that devices copy to host memory in an iteration.", [](const RunView& r) { return stash_bytes(r, false); }},
+    {"fetched_bytes", "from host memory", "", Unit::Size, Better::Less, 0,
+     "Bytes that come back from host memory in an iteration.", [](const RunView& r) { return stash_bytes(r, true); }},
+    {"host_link_utilisation", "busiest host link", "", Unit::Share, Better::Less, 0,
+     "Share of what the busiest link to host memory could carry during the run, in one direction where it has two.",
+     host_link_utilisation},
     {"exposed_communication_s", "exposed communication", "", Unit::Time, Better::Less, kMain,
      "Time of a period in which a device waits for its collectives and messages on the wire, mean over the "
      "devices that have a stage.",

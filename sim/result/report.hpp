@@ -82,6 +82,7 @@ struct Report {
   IdVector<DeviceId, DeviceReport> devices;
   std::vector<PipelineRank> ranks;             ///< The used devices with equal ones folded; run() adds it.
   std::vector<LinkReport> links;               ///< Busiest first; only links with traffic.
+  std::vector<Bytes> host_peaks;               ///< [index in Cluster::memories]: most that devices have there.
   std::optional<DeviceRates> rates;            ///< What one device does at the period.
   std::optional<PredictionInterval> interval;  ///< The interval of predicted times; the caller of run() adds it.
   std::optional<Economics> economics;          ///< Time and cost of a training; run() adds it.

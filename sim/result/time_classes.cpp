@@ -66,6 +66,8 @@ std::span<const MainTimeClass> main_time_classes() {
        [](const T& t) { return t.spent.messages; }},
       {"bubble", "bubble_s", "Waiting for other stages, with nothing on the wire for the device.",
        [](const T& t) { return t.bubble; }},
+      {"host memory", "host_memory_s", "Waiting for activations that come back from host memory.",
+       [](const T& t) { return t.spent.host_memory; }},
       {"optimizer", "optimizer_s", "Updates of the weights.", [](const T& t) { return t.spent.optimizer; }},
       {"unexplained", "unexplained_s", "Waiting for nothing that the program knows.",
        [](const T& t) { return t.unexplained; }}};
@@ -121,7 +123,12 @@ constexpr InstructionKind kPasses[] = {InstructionKind::Forward, InstructionKind
                                        InstructionKind::InputGradient, InstructionKind::WeightGradient,
                                        InstructionKind::Update};
 
-config::Field seconds(std::string key) { return config::real(std::move(key), 0, kInfinity); }
+/// Files of earlier versions have no class for host memory.
+config::Field seconds(std::string key) {
+  const bool is_new = key == "host_memory_s";
+  config::Field field = config::real(std::move(key), 0, kInfinity);
+  return is_new ? field.optional() : field;
+}
 
 std::vector<config::Field> class_fields() {
   std::vector<config::Field> fields;

@@ -15,7 +15,7 @@ namespace stagecraft {
 
 /// Where the time of a device goes in one period. Every moment belongs to one class, so the classes sum to the period.
 struct TimeClasses {
-  TimeByClass spent;    ///< Computation and optimizer; exposed collectives by axis; exposed messages.
+  TimeByClass spent;    ///< Computation and optimizer; exposed collectives by axis; exposed messages; host memory.
   Seconds bubble;       ///< Waiting for other stages: the pipeline fills or drains, or another stage still computes.
   Seconds unexplained;  ///< Waiting for nothing that the program knows.
 

@@ -87,6 +87,7 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   c.placement = to_text(v.placement);
   c.group = group_words(v.plan);
   c.plan_words = plan_words(p.plan);
+  if (p.experiment.plan.offload) c.plan_words += " · offload " + short_text(*p.experiment.plan.offload);
   if (v.buckets) c.plan_words.insert(c.plan_words.rfind(" · "), " · gradient buckets");  // The batch stays last.
   c.group_devices = v.plan.group.group();
   c.devices = static_cast<int>(used.size());

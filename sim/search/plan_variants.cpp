@@ -221,12 +221,22 @@ class VariantMaker {
           v.is_unusual = chunks > kMostChunks || v.plan.dispatcher != balanced_.dispatcher || is_unusual(recompute) ||
                          (v.plan.sharding != StateSharding::None && v.plan.shard_within != balanced_.shard_within);
           if (where.placement != Placement::Linear && !where.both_ways) v.plan.placement = where.placement;
+          if (recompute == Recomputation::None) offload(v, ranks, size);
           add(v, ranks, size, recompute);
           if (v.is_unusual || !may_have_buckets(v.plan)) continue;
           v.buckets = v.is_unusual = true;
           add(std::move(v), ranks, size, recompute);
         }
       }
+  }
+
+  /// In place of recomputation: the least shares of stashes in host memory, where the cluster has that.
+  void offload(PlanVariant v, int ranks, int size) {
+    if (configured_.cluster().memories.empty() || v.plan.offload || !configured_.experiment.run.lowering.overlap)
+      return;
+    v.plan.offload = {.selective = true};
+    v.is_unusual = true;
+    add(std::move(v), ranks, size, Recomputation::None);
   }
 
   /// Divisions of the whole cluster, of each part of its network, which may do better alone than over slow links, and
@@ -379,7 +389,9 @@ class VariantMaker {
       return;
     }
     const bool is_whole = v.plan.group.group() == 1 && v.plan.sharding == StateSharding::None;
-    if (ranks > 0 && is_whole) v.memory = work_.memory(v.plan, ranks);  // Its bound knows undivided states alone.
+    const bool is_on_devices = !v.plan.offload || v.plan.offload->optimizer == 0;
+    if (ranks > 0 && is_whole && is_on_devices)
+      v.memory = work_.memory(v.plan, ranks);  // Its bound knows undivided states alone.
     made_.list.push_back(std::move(v));
   }
 

@@ -160,10 +160,11 @@ IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, cons
 }
 
 /// Adds how long the stashes of each stage are in use: a micro-batch goes to the end of the chain and back. The product
-/// of means is no bound on bytes times seconds, so micro-batches that differ add nothing.
+/// of means is no bound on bytes times seconds, so micro-batches that differ add nothing, nor do stashes that go to
+/// host memory between.
 void add_stashes(const PlannedExperiment& p, const IdVector<StageId, BoundaryTimes>& messages,
                  IdVector<DeviceId, DeviceLoad>& loads) {
-  if (!p.plan.loads.empty()) return;
+  if (!p.plan.loads.empty() || p.experiment.plan.offload) return;
   Seconds whole, split;  // From the end of the forward of a stage to the start of its backward.
   for (int last = p.plan.stage_count() - 1; last >= 0; --last) {
     const StageId s{last};

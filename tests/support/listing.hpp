@@ -24,7 +24,7 @@ inline std::string listing(const Program& program) {
 
 /// Every buffer of one device: "stash 0F0..0B0 100".
 inline std::string buffers_text(const Program& program, int device) {
-  const char* const kinds[] = {"stash", "boundary", "received", "outgoing"};
+  const char* const kinds[] = {"stash", "boundary", "received", "outgoing", "host"};
   std::string text;
   for_each_buffer(program, [&](std::uint32_t number, DeviceId) {
     const Buffer b = program.buffer(number);

@@ -32,7 +32,7 @@ function communicationCard({ results: r }) {
 /** Shares of a period by class, mean over the used devices; they sum to one. */
 function mainShares(r) {
   const used = r.devices.filter(d => d.used && d.time);
-  return Object.fromEntries(MAIN_CLASSES.map(([key]) => [key, share(used.reduce((sum, d) => sum + d.time[key + '_s'], 0), used.length * r.period_s)]));
+  return Object.fromEntries(MAIN_CLASSES.map(([key]) => [key, share(used.reduce((sum, d) => sum + (d.time[key + '_s'] ?? 0), 0), used.length * r.period_s)]));
 }
 /** What spare nodes are worth, where the scenario has the time of a repair. */
 function sparesText({ spares, goodput_of_spares: shares }) {

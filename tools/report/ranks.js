@@ -3,7 +3,7 @@
 /** Classes of time with their colors; they sum to a period. */
 const RANK_TIME = [
   ['compute_s', 'compute', 'forward'], ['optimizer_s', 'optimizer', 'update'], ['exposed_collectives_s', 'exposed collectives', 'all_reduce'],
-  ['exposed_messages_s', 'exposed messages', 'transfer'], ['bubble_s', 'bubble', 'input'], ['unexplained_s', 'unexplained', 'drain'],
+  ['exposed_messages_s', 'exposed messages', 'transfer'], ['host_memory_s', 'host memory', 'stash'], ['bubble_s', 'bubble', 'input'], ['unexplained_s', 'unexplained', 'drain'],
 ];
 const RANK_MEMORY = [
   ['weights_bytes', 'weights', 'resident'], ['gradients_bytes', 'gradients', 'weight_gradient'], ['optimizer_bytes', 'optimizer', 'update'],

@@ -223,13 +223,13 @@ function stack(parts) {
 /** The main classes of time; they sum to the period. */
 const MAIN_CLASSES = [
   ['compute', 'compute'], ['exposed_collectives', 'exposed collectives'], ['exposed_messages', 'exposed messages'],
-  ['bubble', 'bubble'], ['optimizer', 'optimizer'], ['unexplained', 'unexplained'],
+  ['bubble', 'bubble'], ['host_memory', 'host memory'], ['optimizer', 'optimizer'], ['unexplained', 'unexplained'],
 ];
 /** Classes of time, in the words of the field; they sum to the period. */
 const TIME_CLASSES = [
   ['products_s', 'matrix products'], ['attention_s', 'attention'], ['memory_bound_s', 'memory-bound kernels'], ['launches_s', 'launches'],
   ['tensor_s', 'tensor collectives'], ['context_s', 'context collectives'], ['expert_s', 'expert collectives'], ['data_s', 'data collectives'],
-  ['messages_s', 'messages'], ['bubble_s', 'bubble'], ['optimizer_s', 'optimizer'], ['other_s', 'other compute'], ['unexplained_s', 'unexplained'],
+  ['messages_s', 'messages'], ['bubble_s', 'bubble'], ['host_memory_s', 'host memory'], ['optimizer_s', 'optimizer'], ['other_s', 'other compute'], ['unexplained_s', 'unexplained'],
 ];
 /** The classes that take time in a run: [{name, seconds, share}]. */
 function timeParts({ results: { time, period_s: period } }) {

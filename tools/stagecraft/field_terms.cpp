@@ -64,11 +64,16 @@ constexpr GlossaryTerm kFieldTerms[] = {
      "Sequences of different lengths that share a micro-batch, each of which attends to itself alone: `data.lengths` "
      "has "
      "their lengths, and `data.pack` how they become packs. `run.loads` lists packs instead."},
+    {"offload|offloading|activation offload|activation offloading|CPU offload|CPU offloading",
+     "Activations in the memory of the host between their forward and their backward: plan.offload.activations, with "
+     "cluster.host. Copy engines move them next to computation."},
+    {"optimizer offload|optimizer CPU offload|ZeRO-Offload",
+     "The CPU updates weights whose optimizer states are in the memory of the host: plan.offload.optimizer, with "
+     "cluster.host."},
     // Not modeled.
-    {"offload|offloading|activation offload|activation offloading|CPU offload|CPU offloading|optimizer offload|"
-     "optimizer CPU offload|ZeRO-Offload|ZeRO-Infinity|NVMe offload|host memory",
-     "Not modeled: all that a stage keeps is in the memory of its devices. Nearest: plan.recompute, which trades the "
-     "same activations for computation, and plan.shard, which divides the optimizer's state among replicas."},
+    {"ZeRO-Infinity|NVMe offload|weight streaming",
+     "Not modeled: weights are in the memory of their devices. Nearest: plan.offload, which keeps activations and the "
+     "optimizer's states in the memory of the host, and plan.shard: weights."},
     {"dynamic context parallelism|hybrid context parallelism|hierarchical context parallelism",
      "Not modeled: every sample is divided among the same number of devices. Nearest: plan.group.context."},
     {"KV cache|decode|decoding|prefill|speculative decoding|inference batching|continuous batching|serving",

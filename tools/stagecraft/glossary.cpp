@@ -157,6 +157,14 @@ constexpr Term kTerms[] = {
      "Share of a period in which a device waits for a message between stages that is on the wire, mean over the "
      "devices "
      "with a stage."},
+    {"host memory|peak host memory|to host memory|from host memory|busiest host link|waiting for host memory",
+     "Memory of the hosts of nodes (cluster.host), where plan.offload keeps activations between forward and backward, "
+     "and states of the optimizer. As a class of time: waiting for activations that come back from there, and for "
+     "nothing else."},
+    {"D2H|H2D|fetch",
+     "Copies of a stash to the memory of the host and back: 0F3.D2H after the forward 0F3, 0B3.H2D before its "
+     "backward. "
+     "plan.offload asks for them. 0F3.late is how long a forward waits so that its stash is not there too early."},
     {"compute",
      "Share of a period in which a device runs forward and backward passes, mean over the devices with a stage."},
     {"unexplained",

@@ -47,7 +47,7 @@ IdVector<DeviceId, std::vector<Hop>> ways_up(const Program& program, const Clust
   for (std::size_t r = 0; r < routes.size(); ++r) {
     const std::span<const Hop> hops = routes[r].hops;
     for (std::size_t i = 1; i < hops.size(); ++i) {
-      if (between(cluster, hops[i - 1], hops[i]) != core || !core.valid()) continue;
+      if (between(cluster, hops[i - 1], hops[i]) != core || !core.valid()) continue;  // Never a way to host memory.
       auto& from = up[program.routes[r].from];
       auto& to = up[program.routes[r].to];
       if (from.empty()) from.assign(hops.begin(), hops.begin() + static_cast<std::ptrdiff_t>(i));
@@ -77,10 +77,12 @@ Layout build_layout(const Program& program, const Cluster& cluster, std::span<co
   for (std::size_t r = 0; r < routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
     const auto [from, to] = program.routes[r];
-    device_used[from] = device_used[to] = 1;
+    for (const DeviceId end : {from, to})
+      if (end.valid()) device_used[end] = 1;
     for (const Hop& hop : routes[r].hops) link_used[hop.link] = 1;
     const bool has_window = routes[r].max_rate.value < kInfinity;
-    if (!has_window && is_up_and_down(routes[r].hops, up[from], up[to])) continue;
+    const bool leaves_star = has_window || !from.valid() || !to.valid();
+    if (!leaves_star && is_up_and_down(routes[r].hops, up[from], up[to])) continue;
     if (leaving.insert({from, to}).second) layout.exceptions.push_back(static_cast<std::int32_t>(r));
   }
   for (const DeviceId d : cluster.devices.ids()) {

@@ -68,6 +68,7 @@ class Builder {
         zone_(add_star(engine, "cluster")),
         cables_(cluster.links.size()),
         hosts_(cluster.devices.size()),
+        host_memories_(cluster.devices.size()),
         paces_(cluster.devices.size()) {}
 
   void add(const Layout& layout, const Program& program, std::span<const Route> routes) {
@@ -80,14 +81,26 @@ class Builder {
     }
     for (std::int32_t r : layout.exceptions) {
       const std::size_t i = r;
-      add_bypass(zone_, at(program.routes[i].from), at(program.routes[i].to), way_of(routes[i], r));
+      const HostPair ends = ends_of(program.routes[i]);
+      add_bypass(zone_, ends.from, ends.to, way_of(routes[i], r));
     }
     for (DeviceId d : layout.sharers) paces_[d] = make_pace(d);
     zone_->seal();
   }
 
   IdVector<DeviceId, Pace> paces() const { return paces_; }
-  s4u::Host* at(DeviceId device) const { return hosts_[device]; }
+
+  /// An end that is not valid is the memory of the other one's host; each device has a host of SimGrid's for it.
+  HostPair ends_of(const RouteEnds& route) {
+    if (route.from.valid() && route.to.valid()) return {hosts_[route.from], hosts_[route.to]};
+    const DeviceId device = std::max(route.from, route.to);
+    s4u::Host*& memory = host_memories_[device];
+    if (memory == nullptr) {
+      memory = add_host(zone_, fmt::format("d{}-host", device.value));
+      memory->seal();
+    }
+    return route.from.valid() ? HostPair{hosts_[device], memory} : HostPair{memory, hosts_[device]};
+  }
 
   std::vector<s4u::Link*> links_of(LinkId link) const {
     const Cable& cable = cables_[link];
@@ -176,6 +189,7 @@ class Builder {
   s4u::NetZone* zone_;
   IdVector<LinkId, Cable> cables_;        ///< By LinkId.
   IdVector<DeviceId, s4u::Host*> hosts_;  ///< By DeviceId.
+  IdVector<DeviceId, s4u::Host*> host_memories_;
   IdVector<DeviceId, Pace> paces_;
 };
 
@@ -191,7 +205,7 @@ Platform build_platform(s4u::Engine& engine, const Layout& layout, const Program
   platform.ends.resize(program.routes.size());
   for (std::size_t r = 0; r < program.routes.size(); ++r) {
     if (routes[r].hops.empty()) continue;
-    platform.ends[r] = {builder.at(program.routes[r].from), builder.at(program.routes[r].to)};
+    platform.ends[r] = builder.ends_of(program.routes[r]);
     builder.check(platform.ends[r], routes[r]);
   }
   platform.links.resize(cluster.links.size());

@@ -86,6 +86,7 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
   read("recompute", [&](const Value& v) { spec.recompute = parse_recomputation(v.text); });
   read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
   read("vocabulary", [&](const Value& v) { spec.divides_vocabulary = v.text == "all"; });
+  read("offload", [&](const Value& v) { spec.offload = read_offload(v); });
   read("sequential", [&](const Value& v) { spec.sequential = config::as_bool(v); });
   read("straight", [&](const Value& v) { spec.straight = config::as_bool(v); });
   read("memory", [&](const Value& v) { spec.memory = config::as_bytes(v); });
@@ -132,17 +133,20 @@ PlanSpec plan_spec_for(const PlannerDef& def, const PlanSpec& other, int stages,
   config::Problems problems;
   map = config::check(map, *def.fields, "plan", problems);
   problems.throw_if_any();
-  return read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster);
+  PlanSpec spec = read_plan_spec(def, std::make_shared<const Value>(std::move(map)), cluster);
+  spec.offload = other.offload;  // A field of all planners.
+  return spec;
 }
 
 namespace {
 
 /// Options without a member of PlanSpec that tells whether they were written.
 std::string other_options_text(const PlanSpec& spec) {
-  constexpr std::string_view kMembers[] = {
-      "planner",   "stages",    "replicas", "group",  "shard",      "pipeline",
-      "chunks",    "recompute", "devices",  "memory", "sequential", "micro_batch_size",
-      "placement", "share",     "straight", "states", "steps",      "vocabulary"};
+  constexpr std::string_view kMembers[] = {"planner",   "stages",     "replicas",   "group",
+                                           "shard",     "pipeline",   "chunks",     "recompute",
+                                           "devices",   "memory",     "sequential", "micro_batch_size",
+                                           "placement", "share",      "straight",   "states",
+                                           "steps",     "vocabulary", "offload"};
   std::string text;
   if (!spec.source) return text;
   for (const config::Member& m : spec.source->members)
@@ -172,6 +176,7 @@ std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   if (has("share") && spec.share != default_plan_spec(*spec.planner, cluster).share)
     text += fmt::format(", share: {}", spec.share == Share::Samples ? "samples" : "micro_batches");
   if (spec.divides_vocabulary && has("vocabulary")) text += ", vocabulary: all";
+  if (spec.offload) text += fmt::format(", offload: {}", to_text(*spec.offload));
   if (spec.sequential && has("sequential")) text += ", sequential: true";
   if (spec.straight && has("straight")) text += ", straight: true";
   if (spec.effort) text += fmt::format(", {}: {}", has("states") ? "states" : "steps", *spec.effort);

@@ -11,6 +11,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/plan/placement.hpp"
 #include "sim/plan/plan.hpp"
+#include "sim/planners/shared/offload.hpp"
 
 // The `plan:` map of a scenario as typed options, and as text.
 
@@ -44,6 +45,7 @@ struct PlanSpec {
   std::optional<Placement> placement;                            ///< Nothing: the placement of the schedule.
   std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all devices of the cluster.
   bool divides_vocabulary = false;                               ///< All ranks have a part of its layers.
+  std::optional<Offload> offload = {};                           ///< Nothing: host memory keeps nothing.
   bool sequential = false;                                       ///< Parallel branches run one after the other.
   bool straight = false;                                         ///< Every stage has one device.
   std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.

@@ -1,0 +1,41 @@
+// Rule: activations that come back from host memory too late.
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
+#include "sim/diagnosis/finding.hpp"
+#include "sim/diagnosis/rule.hpp"
+#include "sim/result/metrics.hpp"
+
+namespace stagecraft::diagnosis {
+namespace {
+
+void suggest(Finding& f, Offload offload, const std::string& change) {
+  f.suggestions.push_back({{"plan.offload=" + to_text(offload)}, change});
+}
+
+}  // namespace
+
+/// Copies that take longer than what they run next to. Less that moves is enough; sometimes an earlier fetch is.
+std::optional<Finding> host_memory(const DiagnosisInput& in) {
+  const std::optional<Offload>& offload = in.experiment().plan.offload;
+  if (!offload || !offload->moves_stashes()) return {};
+  Finding f = finding(in, "host-memory", {}, in.period - in.idealized.without(Cost::HostMemory));
+  const double busy = metric_value("host_link_utilisation", view_of(in.compiled, in.outcome));
+  f.sentence = fmt::format(
+      "Backwards wait for activations from host memory, which costs {} of the period; the busiest link to a host is {} "
+      "busy.",
+      percent(f.share), percent(busy));
+  Offload earlier = *offload, least = *offload, half = *offload;
+  ++earlier.ahead;
+  least.selective = true;
+  half.activations /= 2;
+  suggest(f, earlier, "activations fetched one op earlier");
+  if (!offload->selective) suggest(f, least, "the least shares of activations with which the plan fits");
+  if (!offload->selective) suggest(f, half, "half as much in host memory");
+  return f;
+}
+
+}  // namespace stagecraft::diagnosis

@@ -1,0 +1,161 @@
+// Host memory from a scenario: what changes nothing, the least shares that fit, groups of devices on shared links, and
+// the optimizer on the host.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "sim/experiment/run.hpp"
+#include "sim/result/metrics.hpp"
+#include "tests/support/files.hpp"
+
+namespace stagecraft::offload_experiment_test {
+namespace {
+
+constexpr const char* kScenario = R"(
+schema: scenario/2
+model: gpt2-medium
+cluster:
+  base: dgx-a100-x2
+  host: {memory: 1 TiB, bandwidth: 2 TB/s, down: {bandwidth: 100 GB/s, latency: 10 us}, up: {bandwidth: 110 GB/s}}
+plan: {planner: balanced, stages: 4, micro_batch_size: 4}
+run: {schedule: 1f1b, micro_batches: 16}
+software: megatron-no-overlap
+)";
+
+Experiment scenario(const std::vector<std::string>& sets) {
+  const std::string file = (std::filesystem::temp_directory_path() / fmt::format("offload-{}.yaml", getpid())).string();
+  test::write_file(file, kScenario);
+  const Experiment e = load_experiment(file, sets);
+  std::filesystem::remove(file);
+  return e;
+}
+
+CompiledExperiment compiled(const std::vector<std::string>& sets) { return compile(scenario(sets)); }
+
+struct Simulated {
+  CompiledExperiment compiled;
+  Outcome outcome;
+
+  double metric(const char* name) const { return metric_value(name, view_of(compiled, outcome)); }
+};
+
+Simulated simulated(const std::vector<std::string>& sets, const std::string& backend = "ideal") {
+  CompiledExperiment c = compiled(sets);
+  Outcome o = run(c, backend);
+  return {std::move(c), std::move(o)};
+}
+
+const char* problem_of(const std::vector<std::string>& sets, std::string& text) {
+  try {
+    compiled(sets);
+  } catch (const Infeasible& e) {
+    text = e.what();
+  } catch (const InputError& e) {
+    text = e.problems().front().message;
+  }
+  return text.c_str();
+}
+
+}  // namespace
+
+TEST_CASE("a share of 0 % with early forwards, or nothing to offload, leaves the program as it is") {
+  const std::string program = to_text(compiled({}).program);
+  CHECK(to_text(compiled({"plan.offload={}"}).program) == program);
+  CHECK(to_text(compiled({"plan.offload={activations: 0 %, late: false}"}).program) == program);
+}
+
+TEST_CASE("half of the stashes in host memory: bytes both ways, peaks and the text of the copies") {
+  const Simulated all = simulated({}), half = simulated({"plan.offload={activations: 50 %}"});
+  const double stash = half.compiled.costs.at(StageId{0}, 0).memory.stash.value;
+  CHECK(half.metric("offloaded_bytes") > 0);
+  CHECK(half.metric("offloaded_bytes") == half.metric("fetched_bytes"));
+  CHECK(half.metric("offloaded_bytes") <= 0.5 * 16 * (3 * stash + stash));
+  CHECK(half.metric("peak_memory_bytes") < all.metric("peak_memory_bytes"));
+  CHECK(half.metric("peak_host_memory_bytes") > 0);
+  CHECK(half.metric("host_link_utilisation") > 0);
+  CHECK(half.metric("host_link_utilisation") <= 1);
+  CHECK(half.metric("host_memory_stall") == 0);
+  CHECK(half.metric("period_s") == doctest::Approx(all.metric("period_s")).epsilon(1e-9));
+  CHECK(to_text(half.compiled.program).find(" 0F3.D2H") != std::string::npos);
+  CHECK(to_text(half.compiled.program).find(" 0B3.H2D") != std::string::npos);
+}
+
+TEST_CASE("selective takes the least shares that fit: no more than a hundredth of a stash above what does not") {
+  const Simulated all = simulated({"plan.stages=8"});
+  const double peak = all.metric("peak_memory_bytes");
+  Experiment e = scenario({"plan.stages=8", "plan.offload={activations: selective}"});
+  const Bytes stash = all.compiled.costs.at(StageId{0}, 0).memory.stash;
+  auto cluster = std::make_shared<Cluster>(*e.cluster);
+  for (DeviceType& type : cluster->types) type.memory = Bytes{peak - 0.8 * stash.value}, type.memory_reserve = {};
+  e.cluster = cluster;
+  const CompiledExperiment c = compile(e);
+  CHECK(c.peaks[DeviceId{0}].total <= cluster->types.front().memory);
+  CHECK(c.peaks[DeviceId{0}].total > cluster->types.front().memory - 0.05 * stash);
+  // The last ranks have room for all they keep.
+  const auto moves = [&](int device) {
+    return std::any_of(c.program.collectives.begin(), c.program.collectives.end(), [&](const CollectiveCall& call) {
+      return call.purpose == Purpose::Stash && c.program.at(call.first).device.value == device;
+    });
+  };
+  CHECK(moves(0));
+  CHECK(!moves(7));
+}
+
+TEST_CASE(
+    "devices of a group copy at the same time: on one link they share it, with instructions of their own or not") {
+  const std::vector<std::string> sets{
+      "plan={planner: balanced, stages: 4, micro_batch_size: 4, group: {tensor: 2, sequence: true}, offload: "
+      "{activations: 100 %}}",
+      "run.micro_batches=8"};
+  const auto with = [&](const std::vector<std::string>& more, const char* backend) {
+    std::vector<std::string> all = sets;
+    all.insert(all.end(), more.begin(), more.end());
+    return simulated(all, backend);
+  };
+  const auto first_copy = [](const Simulated& s) {
+    for (const CollectiveCall& c : s.compiled.program.collectives)
+      if (c.purpose == Purpose::Stash) return s.outcome.timeline.end[c.first] - s.outcome.timeline.start[c.first];
+    return 0.0;
+  };
+  const double alone = first_copy(with({}, "fluid")) - 10e-6;
+  CHECK(first_copy(with({}, "ideal")) - 10e-6 == doctest::Approx(alone).epsilon(1e-9));
+  for (const char* backend : {"fluid", "simgrid"}) {
+    const Simulated folded = with({"cluster.host.gpus_on_a_link=2"}, backend);
+    const Simulated each = with({"cluster.host.gpus_on_a_link=2", "run.detail=devices"}, backend);
+    CHECK(first_copy(folded) - 10e-6 == doctest::Approx(2 * alone).epsilon(1e-9));
+    CHECK(folded.metric("period_s") == doctest::Approx(each.metric("period_s")).epsilon(1e-9));
+    CHECK(folded.metric("offloaded_bytes") == doctest::Approx(each.metric("offloaded_bytes")).epsilon(1e-9));
+    CHECK(folded.metric("peak_host_memory_bytes") ==
+          doctest::Approx(each.metric("peak_host_memory_bytes")).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("the optimizer on the host: 8 bytes of each parameter less on the device, and there") {
+  const Simulated usual = simulated({}), moved = simulated({"plan.offload={optimizer: {share: 100 %}}"});
+  double all = 0, less = 0;
+  for (const DeviceId d : usual.compiled.program.memory.ids()) {
+    const ResidentMemory &before = usual.compiled.program.memory[d], &after = moved.compiled.program.memory[d];
+    all += before.optimizer.value, less += (before.optimizer - after.optimizer).value;
+  }
+  CHECK(less == doctest::Approx(all * 8 / usual.compiled.model().precision.optimizer).epsilon(1e-12));
+  CHECK(moved.metric("peak_host_memory_bytes") == doctest::Approx(less).epsilon(1e-9));
+  CHECK(moved.metric("period_s") > usual.metric("period_s"));
+}
+
+TEST_CASE("what cannot be offloaded is refused") {
+  std::string text;
+  CHECK(std::string(problem_of({"cluster=dgx-a100-x2", "plan.offload={activations: 50 %}"}, text)) ==
+        "nothing is known of the memory of the host of 'node0.gpu0'");
+  CHECK(std::string(problem_of({"plan.offload={activations: 150 %}"}, text)) == "150 % is more than there is");
+  CHECK(std::string(problem_of({"plan.offload={activations: full}", "plan.recompute=full"}, text)) ==
+        "stage 's0' recomputes all, so it keeps its input alone, which the recomputation reads before the backward");
+  CHECK(std::string(problem_of({"plan.offload={activations: full}", "cluster.host.memory=100 MiB"}, text))
+            .starts_with("the host 'node0' would keep "));
+}
+
+}  // namespace stagecraft::offload_experiment_test
