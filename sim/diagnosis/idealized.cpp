@@ -4,6 +4,7 @@
 #include "sim/diagnosis/idealized.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -27,14 +28,20 @@ Seconds computation_of(const StageCost& cost) {
   return times.forward + times.backward;
 }
 
+/// The types of the devices that have instructions.
+std::set<DeviceTypeId> types_of(const CompiledExperiment& c) {
+  std::set<DeviceTypeId> types;
+  for (const Stage& stage : c.plan.stages)
+    for (const DeviceId d : stage.leaders) types.insert(c.cluster().devices[d].type);
+  return types;
+}
+
 /// The plan where it stands, with every replica on the type of device that computes it fastest, among the types of the
 /// plan. A type that cannot run some layer is not tried.
 StageCosts fastest_costs(const CompiledExperiment& c, bool equal_links) {
   const CostTable& table = *c.experiment.costs;
   StageCosts fastest = equal_links ? stage_costs(c.plan, table, {.equal_links = true}) : c.costs;
-  std::set<DeviceTypeId> types;
-  for (const Stage& stage : c.plan.stages)
-    for (const DeviceId d : stage.leaders) types.insert(c.cluster().devices[d].type);
+  const std::set<DeviceTypeId> types = types_of(c);
   if (types.size() < 2) return fastest;
   for (const DeviceTypeId type : types) try {
       const auto same_type = [type](DeviceId) { return type; };
@@ -161,6 +168,7 @@ IdealizedRuns::IdealizedRuns(const CompiledExperiment& compiled, const Outcome& 
       shares_links_(backend != "ideal"),
       comparable_(are_comparable(compiled.plan)),
       has_slow_links_(has_slow_links(compiled)),
+      has_types_(types_of(compiled).size() > 1),
       cost_of_device_(costs_of_devices(compiled.plan)),
       slowness_(compiled.program.devices, 1),
       computation_(compiled.program.devices) {
@@ -225,11 +233,15 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (!offloads(compiled_.program)) costs = without_flag(costs, Cost::HostMemory);
   if (!shares_links_) costs = costs | Cost::Contention;
   if (!has_slow_links_) costs = without_flag(costs, Cost::SlowLinks);
+  if (!has_types_) costs = without_flag(costs, Cost::SlowTypes);
+  if (compiled_.cluster().changes.empty()) costs = without_flag(costs, Cost::Slowdowns);
   const auto cached = results_.find(costs);
   if (cached != results_.end()) return cached->second;
   Program program = compiled_.program;
-  Cluster cluster = cluster_of_program(compiled_);
-  if (has(costs, Cost::Slowdowns)) std::erase_if(cluster.changes, [](const Change& c) { return !c.devices.empty(); });
+  std::optional<Cluster> changed;  // Clusters are large; only one that changes is copied.
+  const bool has_free_links = has(costs, Cost::Messages) && !has_collective_messages(program);
+  if (has_free_links || !compiled_.cluster().changes.empty()) changed = cluster_of_program(compiled_);
+  if (has(costs, Cost::Slowdowns)) std::erase_if(changed->changes, [](const Change& c) { return !c.devices.empty(); });
   if (has(costs, Cost::SlowTypes | Cost::SlowLinks)) {
     const auto priced = durations(has(costs, Cost::SlowTypes), has(costs, Cost::SlowLinks));
     for (const InstructionId n : program.instructions.ids())
@@ -243,12 +255,11 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (has(costs, Cost::UnequalLoads | Cost::UnequalReplicas))
     equalize_loads(program, has(costs, Cost::UnequalReplicas));
   if (has(costs, Cost::UnequalStages) && comparable_) equalize_stages(program, compiled_.plan);
-  if (has(costs, Cost::Messages)) {
+  if (has(costs, Cost::Messages))
     for (TransferShape& shape : program.transfer_shapes) shape.bytes = 0;
-    // Collectives that are messages keep the latencies of the links.
-    if (!has_collective_messages(program))
-      for (Link& link : cluster.links) link.latency = {};
-  }
+  if (has_free_links)  // Collectives that are messages keep the latencies of the links.
+    for (Link& link : changed->links) link.latency = {};
+  const Cluster& cluster = changed ? *changed : compiled_.cluster();
   const char* const backend = has(costs, Cost::Contention) ? "ideal" : "fluid";
   const Timeline timeline = get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
   const Report report = measure_times(program, timeline, cluster);

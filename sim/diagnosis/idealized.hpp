@@ -74,6 +74,7 @@ class IdealizedRuns {
   bool shares_links_;  ///< Whether the backend of the run lets messages share links.
   bool comparable_;
   bool has_slow_links_;                                                 ///< Whether prices of ops depend on them.
+  bool has_types_;                                                      ///< Whether devices are of several types.
   std::map<std::pair<StageId, DeviceId>, std::size_t> cost_of_device_;  ///< Which of the costs of the plan it has.
   IdVector<DeviceId, double> slowness_;
   IdVector<DeviceId, Seconds> computation_;
