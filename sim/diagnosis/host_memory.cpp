@@ -28,12 +28,12 @@ std::optional<Finding> host_memory(const DiagnosisInput& in) {
       "Backwards wait for activations from host memory, which costs {} of the period; the busiest link to a host is {} "
       "busy.",
       percent(f.share), percent(busy));
-  Offload earlier = *offload, least = *offload, half = *offload;
+  Offload earlier = *offload, selected = *offload, half = *offload;
   ++earlier.ahead;
-  least.selective = true;
+  selected.selective = true;
   half.activations /= 2;
   suggest(f, earlier, "activations fetched one op earlier");
-  if (!offload->selective) suggest(f, least, "the least shares of activations with which the plan fits");
+  if (!offload->selective) suggest(f, selected, "the least shares of activations with which the plan fits");
   if (!offload->selective) suggest(f, half, "half as much in host memory");
   return f;
 }

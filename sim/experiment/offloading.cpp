@@ -136,9 +136,9 @@ class LeastShares {
 
 /// Parameters of each device of a stage that its host updates.
 double updated_by_host(const PlannedExperiment& p, const Stage& stage) {
-  const DeviceParameters all = device_parameters(stage.shape, p.model());
+  const DeviceParameters parameters = device_parameters(stage.shape, p.model());
   return p.experiment.plan.offload->optimizer *
-         (all.dense / stage.shape.shards() + all.experts / stage.shape.expert_shards());
+         (parameters.dense / stage.shape.shards() + parameters.experts / stage.shape.expert_shards());
 }
 
 /// [index in Cluster::memories]: that of all devices of a host.
@@ -248,11 +248,11 @@ void offload(CompiledExperiment& c) {
     program = with_late_forwards(std::move(program), base);
     base = on_ideal(program, rated);
   }
-  const Shares least = offload.selective ? LeastShares(c, program, base, rated).run() : Shares{};
+  const Shares shares = offload.selective ? LeastShares(c, program, base, rated).run() : Shares{};
   const auto share = [&](const Instruction& i) {
     if (!offload.selective) return has_chunk(c.plan, i.stage, i.device, offload.chunks) ? offload.activations : 0;
-    const auto of_stage = least.find({i.stage, i.device});
-    return of_stage == least.end() ? 0 : of_stage->second;
+    const auto of_stage = shares.find({i.stage, i.device});
+    return of_stage == shares.end() ? 0 : of_stage->second;
   };
   program = with_offloaded_stashes(std::move(program), c.plan, rated, base, offload.ahead, share, offload.selective);
   if (!copies_stashes(program)) return check_hosts(c, {});  // Then no forward has to be late.

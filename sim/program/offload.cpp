@@ -61,10 +61,10 @@ class Additions {
 
   void finish() {
     if (extra_.empty()) return;
-    std::vector<ExtraWait> all = extra_;
+    std::vector<ExtraWait> waits = extra_;
     if (!p_.rendezvous)  // An eager receive comes after its send, though it does not wait for it.
-      for (const Transfer& t : p_.transfers) all.push_back({t.receive, t.send});
-    renumber(p_, order_with(p_, all), extra_);
+      for (const Transfer& t : p_.transfers) waits.push_back({t.receive, t.send});
+    renumber(p_, order_with(p_, waits), extra_);
   }
 
  private:
@@ -187,7 +187,7 @@ class StashCopies {
     std::uint64_t bytes = 0;
     InstructionId down;
   };
-  struct Ways {
+  struct CopyStreams {
     StreamId down, up;
     Seconds latency_down, latency_up;
     Bandwidth rate_down, rate_up;
@@ -208,7 +208,7 @@ class StashCopies {
         stash_[buffer.allocated_by] = static_cast<std::int32_t>(b);
   }
 
-  Ways open_ways(DeviceId d) {
+  CopyStreams open_streams(DeviceId d) {
     const Route down = router_.require(d, DeviceId{}), up = router_.require(DeviceId{}, d);
     const StreamId first = p_.streams.push_back({d, StreamKind::Copy, DeviceId{}});
     const bool takes_turns = cluster_.devices[d].down == cluster_.devices[d].up;
@@ -218,7 +218,7 @@ class StashCopies {
   }
 
   /// The parts that there is time for, by the places of their forwards.
-  std::vector<Moved> moved_on(const std::vector<InstructionId>& row, const Ways& ways) const {
+  std::vector<Moved> moved_on(const std::vector<InstructionId>& row, const CopyStreams& streams) const {
     std::vector<Moved> moved;
     std::map<std::pair<StageId, int>, std::size_t> with_stash;
     for (std::size_t k = 0; k < row.size(); ++k) {
@@ -233,7 +233,7 @@ class StashCopies {
       const std::int32_t buffer = stash_[f];
       if (buffer < 0) continue;
       const double asked = share_(p_.at(f)) * p_.buffers[buffer].size.value;
-      const double fit = ways.most_bytes(base_.start[row[k]] - base_.end[f]);
+      const double fit = streams.most_bytes(base_.start[row[k]] - base_.end[f]);
       const double bytes = partly_ ? std::min(asked, fit) : asked <= fit ? asked : 0;
       if (bytes >= 1)
         moved.push_back({forward->second, k, static_cast<std::size_t>(buffer), static_cast<std::uint64_t>(bytes + 0.5),
@@ -246,8 +246,8 @@ class StashCopies {
   /// Copies of a device in the order in which they are asked for: fetches at the start of an op, what goes down at its
   /// end.
   void copy(DeviceId d, const std::vector<InstructionId>& row) {
-    const Ways ways = open_ways(d);
-    std::vector<Moved> moved = moved_on(row, ways);
+    const CopyStreams streams = open_streams(d);
+    std::vector<Moved> moved = moved_on(row, streams);
     std::vector<std::vector<Moved*>> asked(row.size());
     std::vector<Moved*> by_backward;
     for (Moved& m : moved) by_backward.push_back(&m);
@@ -257,23 +257,23 @@ class StashCopies {
     auto next = moved.begin();
     for (std::size_t k = 0; k < row.size(); ++k) {
       for (Moved* m : asked[k])
-        if (m->forward != k) fetch(*m, row, ways);
-      for (; next != moved.end() && next->forward == k; ++next) offload(*next, row, ways);
+        if (m->forward != k) fetch(*m, row, streams);
+      for (; next != moved.end() && next->forward == k; ++next) offload(*next, row, streams);
       for (Moved* m : asked[k])
-        if (m->forward == k) fetch(*m, row, ways);
+        if (m->forward == k) fetch(*m, row, streams);
     }
   }
 
   std::size_t ask(const Moved& m) const { return m.backward - std::min<std::size_t>(m.backward, ahead_); }
 
-  void offload(Moved& m, const std::vector<InstructionId>& row, const Ways& ways) {
+  void offload(Moved& m, const std::vector<InstructionId>& row, const CopyStreams& streams) {
     const InstructionId forward = row[m.forward];
-    m.down = add(forward, ways.down, m.bytes, false, {forward, last_[ways.down]});
+    m.down = add(forward, streams.down, m.bytes, false, {forward, last_[streams.down]});
   }
 
-  void fetch(const Moved& m, const std::vector<InstructionId>& row, const Ways& ways) {
+  void fetch(const Moved& m, const std::vector<InstructionId>& row, const CopyStreams& streams) {
     const InstructionId backward = row[m.backward];
-    const InstructionId up = add(backward, ways.up, m.bytes, true, {row[ask(m)], m.down, last_[ways.up]});
+    const InstructionId up = add(backward, streams.up, m.bytes, true, {row[ask(m)], m.down, last_[streams.up]});
     additions_.wait(backward, up);
     Buffer& stash = p_.buffers[m.buffer];
     const Bytes part{static_cast<double>(m.bytes)};

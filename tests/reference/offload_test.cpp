@@ -59,13 +59,13 @@ TEST_CASE("random cases have the makespan and the peaks of a simulation that sha
 }
 
 TEST_CASE("copies as they are issued take no longer than copies as they become ready, and mostly as long") {
-  int same = 0, all = 0;
+  int same = 0, count = 0;
   for (const test::ReferenceRow& row : test::reference_rows("offloads.csv")) {
     const double issued = simulated(row).makespan.value, ready = row.number("as_ready_s");
     CHECK(issued <= ready * (1 + 1e-9));
-    same += issued >= ready * (1 - 1e-9), ++all;
+    same += issued >= ready * (1 - 1e-9), ++count;
   }
-  CHECK(same > 0.8 * all);
+  CHECK(same > 0.8 * count);
 }
 
 }  // namespace stagecraft::offload_reference_test

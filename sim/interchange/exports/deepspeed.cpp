@@ -88,6 +88,8 @@ class DeepspeedWriter {
     if (ranks_ > 1)
       not_written("which layers each stage has; the model's code makes the pipeline, PipelineModule(num_stages=" +
                   std::to_string(ranks_) + ")");
+    if (p_.experiment.plan.offload)
+      not_written("plan.offload; zero_optimization.offload_optimizer has the optimizer's states of ZeRO-1 to 3");
     if (precision_of(p_) == "tf32") not_written("run.precision: tf32; DeepSpeed computes in fp32");
     const SoftwareStack& stack = p_.experiment.software();
     if (stack.prices && stack.name != "megatron-deepspeed" && stack.name != "bloom")

@@ -232,6 +232,12 @@ class MegatronWriter {
                       sharding == StateSharding::Gradients ? "optim_grads" : "optim_grads_params"));
       add("ckpt-format fsdp_dtensor");
     }
+    if (const auto& offload = p_.experiment.plan.offload; offload && offload->optimizer > 0) {
+      add("optimizer-cpu-offload");
+      if (offload->optimizer < 1) add(fmt::format("optimizer-offload-fraction {}", shortest(offload->optimizer)));
+      add("use-precision-aware-optimizer");
+      if (offload->beside) add("overlap-cpu-optimizer-d2h-h2d");
+    }
     if (shape_.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape_.shard_copies()));
   }
 
@@ -320,6 +326,9 @@ class MegatronWriter {
       notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
     if (p_.experiment.run.buckets && shape_.sharding > StateSharding::Optimizer)
       not_written("run.gradient_buckets, because FSDP sums gradients layer by layer");
+    if (const auto& offload = p_.experiment.plan.offload; offload && offload->moves_stashes())
+      not_written(
+          "plan.offload.activations, for which Megatron-LM has --fine-grained-activation-offloading by modules");
     if (facts_.output_norms) not_written("norms of the outputs of attention and dense layers");
     if (shape_.recomputes_attention() && facts_.fused_attention)
       notes_.emplace_back("attention is fused, so plan.recompute: selective frees nothing; import leaves it out");

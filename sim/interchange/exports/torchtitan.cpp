@@ -229,6 +229,7 @@ class TorchtitanWriter {
     const auto not_written = [&](const std::string& what) { notes_.push_back("not written: " + what); };
     if (p_.experiment.run.buckets)
       not_written("run.gradient_buckets: torchtitan sums gradients layer by layer, or in buckets of its own");
+    if (p_.experiment.plan.offload) not_written("plan.offload, which torchtitan does not have");
     if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
     if (!flavor()) not_written("the model, because no flavor of torchtitan that is known here has its shape");
     if (facts_.window > 0) not_written("sliding windows of attention, which the flavor of the model has");

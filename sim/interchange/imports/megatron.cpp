@@ -31,6 +31,26 @@ void read_groups(MegatronArguments& a, TrainingSetup& s) {
   if (a.flag(s, "use-tp-pp-dp-mapping", "plan.group.order", "tp-cp-ep-pp-dp")) s.order = "tp-cp-ep-pp-dp";
 }
 
+/// The cluster of the options; nothing where they name none that is there.
+std::optional<Cluster> cluster_of(const SetupOptions& options) {
+  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
+  if (file.empty()) return {};
+  return build_cluster(load_cluster_file(file));
+}
+
+/// States of the optimizer in the memory of hosts, whose links and rates a cluster has to give.
+void read_offload(MegatronArguments& a, TrainingSetup& s, const SetupOptions& options) {
+  if (!a.take("optimizer-cpu-offload")) return;
+  const std::string fraction = a.word("optimizer-offload-fraction");
+  const bool beside = a.take("overlap-cpu-optimizer-d2h-h2d");
+  a.take("use-precision-aware-optimizer");
+  const std::optional<Cluster> cluster = cluster_of(options);
+  if (!cluster || cluster->memories.empty())
+    return s.unmodeled.push_back("--optimizer-cpu-offload, as the cluster has no `host`");
+  s.offload = fmt::format("{{optimizer: {{share: {}, beside: {}}}}}", fraction.empty() ? "1" : fraction, beside);
+  note_match(s, "optimizer-cpu-offload", "plan.offload", s.offload);
+}
+
 void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
   if (a.flag(s, "use-distributed-optimizer", "plan.shard", "optimizer")) s.shard = "optimizer";
   if (const std::string stage = a.word("zero-stage"); !stage.empty()) {  // Megatron-DeepSpeed.
@@ -221,9 +241,9 @@ std::int64_t replicas_of(const MegatronArguments& a, const TrainingSetup& s, con
 
 /// Whether a device of the cluster is older than Blackwell, the first GPU with products in nvfp4.
 bool has_older_devices(const SetupOptions& options) {
-  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
-  if (file.empty()) return false;
-  for (const DeviceType& type : build_cluster(load_cluster_file(file)).types) {
+  const std::optional<Cluster> cluster = cluster_of(options);
+  if (!cluster) return false;
+  for (const DeviceType& type : cluster->types) {
     const std::optional<Accelerator> preset = find_device_preset(type.preset);
     if (preset && preset->has_kernels() && !preset->has(NumberFormat::NvFp4)) return true;
   }
@@ -254,6 +274,7 @@ TrainingSetup read_megatron(const std::string& text, const std::string& file, co
   read_groups(arguments, setup);
   read_megatron_pipeline(arguments, setup, shape);
   read_divided_state(arguments, setup);
+  read_offload(arguments, setup, options);
   read_recomputation(arguments, setup, shape.flash_attention);
   read_precision(arguments, setup);
   read_gradient_bytes(arguments, setup);

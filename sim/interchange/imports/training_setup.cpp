@@ -112,6 +112,7 @@ std::string plan_text(const TrainingSetup& s, int replicas, const std::string& f
   if (const std::string shard = shard_text(s, replicas, file); !shard.empty())
     text += fmt::format("  shard: {}\n", shard);
   if (!s.recompute.empty()) text += fmt::format("  recompute: {}\n", s.recompute);
+  if (!s.offload.empty()) text += fmt::format("  offload: {}\n", s.offload);
   return text + fmt::format("  micro_batch_size: {}\n", s.micro_batch_size);
 }
 

@@ -20,7 +20,7 @@ struct TrainingSetup {
   int replicas = 0;
   int shard_copies = 1;  ///< Groups of devices that each have a whole copy of what `shard` divides.
   bool sequence_parallel = false, shared_overlap = false;
-  std::string context_type, dispatcher, order, shard, recompute, layout, schedule, gradient_buckets, precision,
+  std::string context_type, dispatcher, order, shard, recompute, offload, layout, schedule, gradient_buckets, precision,
       software;
   std::vector<std::pair<Overlap, bool>> overlap;  ///< Switches of the stack `software` that differ from the usual ones.
   int gradient_bytes = 0;                         ///< Bytes of a gradient that replicas sum; 0: as the stack has it.

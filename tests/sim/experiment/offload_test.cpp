@@ -70,26 +70,26 @@ TEST_CASE("a share of 0 % with early forwards, or nothing to offload, leaves the
 }
 
 TEST_CASE("half of the stashes in host memory: bytes both ways, peaks and the text of the copies") {
-  const Simulated all = simulated({}), half = simulated({"plan.offload={activations: 50 %}"});
+  const Simulated whole = simulated({}), half = simulated({"plan.offload={activations: 50 %}"});
   const double stash = half.compiled.costs.at(StageId{0}, 0).memory.stash.value;
   CHECK(half.metric("offloaded_bytes") > 0);
   CHECK(half.metric("offloaded_bytes") == half.metric("fetched_bytes"));
   CHECK(half.metric("offloaded_bytes") <= 0.5 * 16 * (3 * stash + stash));
-  CHECK(half.metric("peak_memory_bytes") < all.metric("peak_memory_bytes"));
+  CHECK(half.metric("peak_memory_bytes") < whole.metric("peak_memory_bytes"));
   CHECK(half.metric("peak_host_memory_bytes") > 0);
   CHECK(half.metric("host_link_utilisation") > 0);
   CHECK(half.metric("host_link_utilisation") <= 1);
   CHECK(half.metric("host_memory_stall") == 0);
-  CHECK(half.metric("period_s") == doctest::Approx(all.metric("period_s")).epsilon(1e-9));
+  CHECK(half.metric("period_s") == doctest::Approx(whole.metric("period_s")).epsilon(1e-9));
   CHECK(to_text(half.compiled.program).find(" 0F3.D2H") != std::string::npos);
   CHECK(to_text(half.compiled.program).find(" 0B3.H2D") != std::string::npos);
 }
 
 TEST_CASE("selective takes the least shares that fit: no more than a hundredth of a stash above what does not") {
-  const Simulated all = simulated({"plan.stages=8"});
-  const double peak = all.metric("peak_memory_bytes");
+  const Simulated whole = simulated({"plan.stages=8"});
+  const double peak = whole.metric("peak_memory_bytes");
   Experiment e = scenario({"plan.stages=8", "plan.offload={activations: selective}"});
-  const Bytes stash = all.compiled.costs.at(StageId{0}, 0).memory.stash;
+  const Bytes stash = whole.compiled.costs.at(StageId{0}, 0).memory.stash;
   auto cluster = std::make_shared<Cluster>(*e.cluster);
   for (DeviceType& type : cluster->types) type.memory = Bytes{peak - 0.8 * stash.value}, type.memory_reserve = {};
   e.cluster = cluster;
@@ -113,9 +113,9 @@ TEST_CASE(
       "{activations: 100 %}}",
       "run.micro_batches=8"};
   const auto with = [&](const std::vector<std::string>& more, const char* backend) {
-    std::vector<std::string> all = sets;
-    all.insert(all.end(), more.begin(), more.end());
-    return simulated(all, backend);
+    std::vector<std::string> joined = sets;
+    joined.insert(joined.end(), more.begin(), more.end());
+    return simulated(joined, backend);
   };
   const auto first_copy = [](const Simulated& s) {
     for (const CollectiveCall& c : s.compiled.program.collectives)
@@ -137,12 +137,12 @@ TEST_CASE(
 
 TEST_CASE("the optimizer on the host: 8 bytes of each parameter less on the device, and there") {
   const Simulated usual = simulated({}), moved = simulated({"plan.offload={optimizer: {share: 100 %}}"});
-  double all = 0, less = 0;
+  double total = 0, less = 0;
   for (const DeviceId d : usual.compiled.program.memory.ids()) {
     const ResidentMemory &before = usual.compiled.program.memory[d], &after = moved.compiled.program.memory[d];
-    all += before.optimizer.value, less += (before.optimizer - after.optimizer).value;
+    total += before.optimizer.value, less += (before.optimizer - after.optimizer).value;
   }
-  CHECK(less == doctest::Approx(all * 8 / usual.compiled.model().precision.optimizer).epsilon(1e-12));
+  CHECK(less == doctest::Approx(total * 8 / usual.compiled.model().precision.optimizer).epsilon(1e-12));
   CHECK(moved.metric("peak_host_memory_bytes") == doctest::Approx(less).epsilon(1e-9));
   CHECK(moved.metric("period_s") > usual.metric("period_s"));
 }

@@ -97,9 +97,9 @@ TEST_CASE("a link that is too slow moves nothing, or with `partly` what there is
   Cluster cluster = with_hosts(2, true);
   for (Link& link : cluster.links)
     if (link.ends.empty()) link.bandwidth = Bandwidth{10};
-  const auto all = [](const Instruction&) { return 1.0; };
+  const auto whole = [](const Instruction&) { return 1.0; };
   const auto moved = [&](bool partly) {
-    return test::buffers_text(with_offloaded_stashes(c.program, c.plan, cluster, c.base, 1, all, partly), 0);
+    return test::buffers_text(with_offloaded_stashes(c.program, c.plan, cluster, c.base, 1, whole, partly), 0);
   };
   CHECK(moved(false) == test::buffers_text(c.program, 0));
   // From the end of 0F0 at 1 to the start of 0B0 at 5 seconds: 20 bytes down and up.

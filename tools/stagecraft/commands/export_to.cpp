@@ -118,13 +118,14 @@ Order order_from_file(const Arguments& a) {
 }
 
 /// What an order of work does not say of a plan.
-void note_not_written(const Plan& plan) {
+void note_not_written(const Plan& plan, bool plan_offloads) {
   bool has_copies = false, recomputes = false;
   for (const Stage& stage : plan.stages) {
     has_copies = has_copies || stage.all_devices().size() > 1;
     recomputes = recomputes || stage.shape.recomputation != Recomputation::None;
   }
   if (has_copies) print_error("note: not written: the replicas and groups of a rank, which all run its row\n");
+  if (plan_offloads) print_error("note: not written: plan.offload, which no order of PyTorch has\n");
   if (recomputes) print_error("note: not written: plan.recompute, which is part of the model's code\n");
 }
 
@@ -133,7 +134,7 @@ Order from_scenario(const Arguments& a) {
   require_training_step(*experiment.schedule.def);
   const config::Value* slices = experiment.schedule.options->find("slices");
   const CompiledExperiment c = compile_or_advise(experiment);
-  note_not_written(c.plan);
+  note_not_written(c.plan, c.experiment.plan.offload.has_value());
   note_buffers(c, "PyTorch");
   return one_iteration(c.plan, c.schedule, slices ? config::as_int(*slices) : 1);
 }
