@@ -20,7 +20,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kLaneKinds[] = {"compute", "send", "receive", "all_reduce"};
+constexpr const char* kLaneKinds[] = {"compute", "send", "receive", "all_reduce", "copy"};
 constexpr int kDecimals = 3;  // of a nanosecond
 
 /// The rows of a CSV file (RFC 4180), and what its columns are called.
@@ -136,14 +136,13 @@ struct Span {
   bool critical;
 };
 
-bool is_copy(const std::string& kind) { return kind == "offload" || kind == "fetch"; }
-
 int lane_kind(const std::string& kind) {
   const auto at = std::find(std::begin(kLaneKinds) + 1, std::end(kLaneKinds), kind);
   if (at != std::end(kLaneKinds)) return static_cast<int>(at - std::begin(kLaneKinds));
   const auto is_kind = [&](CollectiveKind k) { return kind == name(k); };
   const bool collective = std::any_of(std::begin(kCollectiveKinds), std::end(kCollectiveKinds), is_kind);
-  return collective || is_copy(kind) ? 3 : 0;  // All collectives share the lane of the all-reduces, and so do copies.
+  if (kind == "offload" || kind == "fetch") return 4;
+  return collective ? 3 : 0;  // All collectives share the lane of the all-reduces.
 }
 
 /// The spans of the drawn devices. The totals of `result` count every span.
@@ -160,14 +159,15 @@ std::vector<Span> parse(Rows& rows, const std::map<std::string, std::int64_t>& d
     const std::string &whole = rows.text(name), &number = rows.text(micro);
     const std::int64_t from = rows.picoseconds(start), until_time = rows.picoseconds(end),
                        on = rows.device(device, devices);
-    if (rows.text(kind) == "late") continue;  // Nothing happens then.
     const int lane = lane_kind(rows.text(kind));
     if (until_time < from) rows.refuse(whole + " ends before it starts");
-    result.totals.add(lane == 0                                ? rows.text(kind)
-                      : lane == 3 && !is_copy(rows.text(kind)) ? kAnyCollective
-                                                               : kNoWork,
+    const bool is_late = rows.text(kind) == "late";
+    result.totals.add(is_late     ? kNoWork
+                      : lane == 0 ? rows.text(kind)
+                      : lane == 3 ? kAnyCollective
+                                  : kNoWork,
                       on, rows.number<std::int64_t>(iteration), from, until_time);
-    if (!window.draws(on)) continue;
+    if (!window.draws(on) || is_late) continue;
     const std::size_t until = std::min(whole.find_last_of("./"), whole.size());
     if (!std::string_view(whole).substr(0, until).ends_with(number))
       rows.refuse(fmt::format("'{}' has another micro-batch than {}", whole, number));

@@ -12,9 +12,9 @@ const HUES = 24, INK_ON_HUE = '#111';
 
 const PALETTE = ['background', 'ink', 'dim', 'line', 'idle', 'strong', 'resident', 'stash', 'traffic', 'change', 'capacity', 'accent', 'start_up', 'input', 'drain', 'transfer', 'receiver', 'other'];
 
-/** A message has the color of what it carries, and all collectives have one color. */
+/** A message, or a copy to host memory and back, has the color of what it is for, and all collectives have one color. */
 function colourKind(op) {
-  if (op.kind === 'send' || op.kind === 'receive') return op.text.endsWith('F') ? 'forward' : 'backward';
+  if (['send', 'receive', 'offload', 'fetch'].includes(op.kind)) return op.text.endsWith('F') ? 'forward' : 'backward';
   return KINDS.includes(op.kind) ? op.kind : 'all_reduce';
 }
 function causeColour(cause, palette) { return palette[cause === 'collective' ? 'all_reduce' : cause]; }

@@ -2,7 +2,7 @@
 
 let LEFT = 184;  // A narrow screen has less room for names.
 const RIGHT = 12, AXIS = 24, HEADING = 26, GAP = 6;
-const HEIGHTS = { compute: 26, send: 9, receive: 9, all_reduce: 9, memory: 20 };
+const HEIGHTS = { compute: 26, send: 9, receive: 9, all_reduce: 9, copy: 9, memory: 20 };
 
 /** The devices that have rows: [{group, device, weight}], where one device stands for `weight` of them. */
 function representatives(run, r, { open, every, filter = '' }) {
