@@ -240,7 +240,8 @@ std::string checked_target(const std::string& path) {
   require_writable(folder.string());
   if (!input_at(target).empty())
     throw InputError(fmt::format("'{}' is read by this command, and would be lost", path), "name another file");
-  if (fs::exists(status) && access(target.c_str(), W_OK) != 0)
+  // Another process may have taken the file away by now, to write its own.
+  if (fs::exists(status) && access(target.c_str(), W_OK) != 0 && errno != ENOENT)
     throw InputError(fmt::format("'{}' is write-protected", path), "name another file, or allow to write it");
   return target;
 }
