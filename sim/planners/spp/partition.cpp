@@ -130,6 +130,19 @@ double slowest_between(const LineProblem& p, int first, int count, int next, int
   return min_bandwidth;
 }
 
+/// [device]: the first one that takes as long for all layers.
+std::vector<int> first_alike(const LineProblem& p) {
+  std::vector<int> firsts, alike;
+  for (int d = 0; d < p.devices(); ++d) {
+    const auto first = std::find_if(firsts.begin(), firsts.end(), [&](int other) {
+      return p.forward[other] == p.forward[d] && p.backward[other] == p.backward[d];
+    });
+    alike.push_back(first == firsts.end() ? d : *first);
+    if (first == firsts.end()) firsts.push_back(d);
+  }
+  return alike;
+}
+
 std::size_t choice_of(const LineProblem& p, int replicas) {
   return std::find(p.replicas.begin(), p.replicas.end(), replicas) - p.replicas.begin();
 }
@@ -143,11 +156,16 @@ class DynamicProgram {
       : p_(p), states_(states), choices_(static_cast<int>(p.replicas.size())) {
     inside_.assign(p.devices() + 1, std::vector<double>(choices_, kInfinity));
     between_.assign(p.devices() + 1, std::vector<std::vector<double>>(choices_));
+    different_.assign(p.devices() + 1, std::vector<std::vector<int>>(choices_));
+    const std::vector<int> alike = first_alike(p);
     for (int end = p.unit; end <= p.devices(); end += p.unit)
       for (int c = 0; c < choices_; ++c) {
         const int r = p.replicas[c], first = end - r;
         if (first < 0) continue;
         inside_[end][c] = slowest_inside(p, first, r);
+        for (int d = first; d < end; ++d)
+          if (std::vector<int>& list = different_[end][c]; std::find(list.begin(), list.end(), alike[d]) == list.end())
+            list.push_back(alike[d]);
         for (int b = 0; b < choices_; ++b)
           between_[end][c].push_back(
               first < p.replicas[b] ? 0 : slowest_between(p, first - p.replicas[b], p.replicas[b], first, r));
@@ -189,7 +207,7 @@ class DynamicProgram {
   double part_time(int from, int to, int choice, int end) const {
     const int r = p_.replicas[choice];
     double slowest = 0;
-    for (int d = end - r; d < end; ++d) {
+    for (const int d : different_[end][choice]) {
       const auto &f = p_.forward[d][choice], &b = p_.backward[d][choice];
       slowest = std::max(slowest, f[to] - f[from] + b[to] - b[from]);
     }
@@ -255,6 +273,7 @@ class DynamicProgram {
   std::int64_t& states_;
   Activity activity_{"filling the tables of SPP"};
   int choices_;
+  std::vector<std::vector<std::vector<int>>> different_;   ///< [end of devices][choice]: one device of each speed.
   std::vector<std::vector<double>> inside_;                ///< [end of devices][choice]
   std::vector<std::vector<std::vector<double>>> between_;  ///< [end of devices][choice][choice before]
   std::vector<std::vector<Cell>> table_;                   ///< [parts - 1]
