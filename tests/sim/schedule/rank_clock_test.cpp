@@ -14,7 +14,7 @@
 namespace stagecraft::rank_clock_test {
 namespace {
 
-/// A RankClock that keeps every turn in one queue and passes turns of busy ranks.
+/// A RankClock that keeps every turn in one queue and skips the turns of busy ranks.
 class QueueClock {
  public:
   explicit QueueClock(std::size_t ranks) : busy_until_(ranks, 0) {}
