@@ -58,9 +58,9 @@ void set_slices(Experiment& e) {
   const Slices slices = read_slices(*e.schedule.options);
   e.run.micro_batches = config::as_int(e.source->at("run").at("micro_batches"));
   if (slices.exchange && !slices.cut)
-    throw InputError({{e.schedule.options->at("exchange").where, "run.schedule.exchange",
-                       "ranks can share the attention of slices only where sequences are cut into them", "cut: true",
-                       "loads"}});
+    throw InputError(
+        {{e.schedule.options->at("exchange").where, "run.schedule.exchange",
+          "ranks can share the attention of slices only where sequences are cut into them", "cut: true", "loads"}});
   if (slices.cut)
     with_error_context(*e.source, "run", [&](const Value&) {
       require_slices(*e.model, slices.slices);

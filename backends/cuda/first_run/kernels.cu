@@ -105,7 +105,8 @@ void read_flag(const unsigned* flag, unsigned* seen, cudaStream_t stream) {
 void copy(const void* from, void* to, std::size_t bytes, int times, int blocks, cudaStream_t stream) {
   const std::size_t count = bytes / sizeof(uint4);
   if (times > 1)
-    cached_copy_kernel<<<blocks, 512, 0, stream>>>(static_cast<const uint4*>(from), static_cast<uint4*>(to), count, times);
+    cached_copy_kernel<<<blocks, 512, 0, stream>>>(static_cast<const uint4*>(from), static_cast<uint4*>(to), count,
+                                                   times);
   else
     copy_kernel<<<blocks, 512, 0, stream>>>(static_cast<const uint4*>(from), static_cast<uint4*>(to), count, times);
   launched("copy");

@@ -259,8 +259,12 @@ TEST_CASE("the text of a limit covers no mark and no note, also in a narrow char
       if (const Mark* mark = std::get_if<Mark>(&item)) marks.push_back(mark->center);
       const Label* label = std::get_if<Label>(&item);
       if (label && (label->text == chart.limit_text || label->text == "next to the limit"))
-        texts.push_back({label->baseline.x, label->baseline.y - 0.8 * label->size,
-                         text_width(label->text, label->size), label->size, {}, {}});
+        texts.push_back({label->baseline.x,
+                         label->baseline.y - 0.8 * label->size,
+                         text_width(label->text, label->size),
+                         label->size,
+                         {},
+                         {}});
     }
     REQUIRE(!texts.empty());
     const Box& a = texts.front();

@@ -232,7 +232,8 @@ TEST_CASE("slimpipe: (p - 1)(F + B) of a slice of a chunk, v slices + ahead (p -
           const ScheduleFigures f = figures("slimpipe", p, v, 2 * slices, {1, 1, 0.5},
                                             "{" + count + ", ahead: " + std::to_string(ahead) + "}");
           CHECK(f.bubble == (p - 1) * 2.5);
-          for (int r = 0; r < p; ++r) CHECK(f.activations[r] == std::min(v * slices + ahead * (p - 1 - r), 2 * v * slices));
+          for (int r = 0; r < p; ++r)
+            CHECK(f.activations[r] == std::min(v * slices + ahead * (p - 1 - r), 2 * v * slices));
           if (v == 1 && ahead == 1)
             CHECK(test::rows_of(f.order) ==
                   test::rows_of(figures("seq1f1b", p, 1, 2 * slices, kUnit, "{" + count + "}").order));
