@@ -335,7 +335,8 @@ std::string override_of(const std::string& section, const std::string& option,
       key = renamed.key, is_inverted = renamed.inverted;
   if (find_megatron_option(option)->max_words == 0)
     return fmt::format("{}={}", key, value.has_value() != is_inverted ? "true" : "false");
-  if (!value) return key + "=null";
+  const bool is_degree = option.ends_with("-size") && option.find("virtual") == std::string::npos;
+  if (!value) return key + (is_degree ? "=1" : "=null");
   const bool is_list = option == "recompute-modules";
   std::string words = *value;
   if (is_list) std::replace(words.begin(), words.end(), ' ', ',');

@@ -169,9 +169,9 @@ TEST_CASE("every schedule keeps the laws of time, memory and critical path, and 
       selective += sets.back() == "plan.recompute=selective";
     }
   }
-  CHECK(ran == test::trials(357, 129));
-  CHECK(unshared == test::trials(240, 98));
-  CHECK(selective == test::trials(52, 19));
+  CHECK(ran == test::trials(369, 129));
+  CHECK(unshared == test::trials(248, 98));
+  CHECK(selective == test::trials(53, 19));
   // The others would block, or the greedy rules of zb-v-auto find no order for unlike stages.
   const Refusals expected{
       {{"1f1b-v", "deadlock"}, 2},    {{"chimera", "deadlock"}, 1},     {{"dualpipe", "deadlock"}, 2},
