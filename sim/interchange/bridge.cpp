@@ -177,6 +177,11 @@ struct Override {
   std::string key, value, option;
 };
 
+/// "CUDA_DEVICE_MAX_CONNECTIONS", which a command line may set before the program.
+bool is_of_environment(const std::string& name) {
+  return !name.empty() && name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string::npos;
+}
+
 bool is_of_bridge(const Recipe& r) { return r.source.ends_with("_config"); }
 std::string name_of(const Recipe& r) { return split(r.source, ' ').back(); }
 
@@ -196,10 +201,8 @@ class BridgeReader {
       is_recipe = word == "--recipe";
       if (word.starts_with("--recipe="))
         recipe_ = word.substr(9);
-      else if (at != std::string::npos && word.find('.') < at)
+      else if (at != std::string::npos && !word.starts_with('-') && !is_of_environment(word.substr(0, at)))
         given_.push_back({word.substr(0, at), word.substr(at + 1), ""});
-      else if (word.starts_with("mixed_precision="))
-        given_.push_back({"mixed_precision", word.substr(at + 1), ""});
     }
   }
 
@@ -211,6 +214,8 @@ class BridgeReader {
     const bool is_divided = arguments.find("tensor-model-parallel-size") != "1" && arguments.find("sequence-parallel");
     const bool is_switched_off = arguments.find("tp-comm-overlap") && !is_divided;
     if (is_switched_off) arguments.remove("tp-comm-overlap");
+    // Megatron-Bridge asks for the format of checkpoints only where it saves or loads one.
+    if (arguments.find("use-megatron-fsdp")) arguments.set("ckpt-format", "fsdp_dtensor");
     SetupOptions with_devices = options;
     if (options.devices == 0) with_devices.devices = recipe.devices;
     TrainingSetup setup = read_megatron(arguments.text(), file_, with_devices);
@@ -238,9 +243,9 @@ class BridgeReader {
     }
     constexpr const char* kHelp =
         "the recipes of scenarios/recipes/recipes.csv are known; for another, `import megatron` reads its options";
-    if (recipe_.empty()) throw InputError({{{file_, 1, 0}, "", "no recipe is named", kHelp, "import"}});
+    if (recipe_.empty()) throw InputError({{{file_, 1, 1}, "", "no recipe is named", kHelp, "import"}});
     const std::string nearest = suggest(recipe_, names);
-    throw InputError({{{file_, 1, 0},
+    throw InputError({{{file_, 1, 1},
                        "",
                        fmt::format("there is no recipe '{}' here", recipe_),
                        nearest.starts_with("did you mean") ? nearest : kHelp,
@@ -248,7 +253,7 @@ class BridgeReader {
   }
 
   void refuse(const Override& given, std::string help) {
-    problems_.push_back({{file_, 1, 0},
+    problems_.push_back({{file_, 1, 1},
                          "",
                          fmt::format("'{}={}' is not known here", given.key, given.value),
                          std::move(help),
@@ -277,18 +282,32 @@ class BridgeReader {
       return without_use_.push_back(given.key);
     if (section == "mixed_precision") return apply_format(given, arguments);
     if (section == "peft") return refuse(given, "train all weights: adapters are not modeled");
-    given.option = given.key.substr(section.size() + 1);
+    given.option = given.key.substr(std::min(section.size() + 1, given.key.size()));
+    if (given.option.empty()) given.option = given.key;  // Without a section.
     std::replace(given.option.begin(), given.option.end(), '_', '-');
     bool is_inverted = false;
     for (const Renamed& renamed : kRenamed)
       if (given.key == renamed.key) given.option = renamed.option, is_inverted = renamed.inverted;
     const MegatronOption* option = find_megatron_option(given.option);
+    if (option && section == given.key)
+      return refuse(given, fmt::format("the section before it, such as {}.{}", section_of(given.option), given.key));
     if (!option) return refuse(given, suggestion_for(given, section));
+    const std::string value = lower(given.value);
+    if (option->max_words == 0 && value != "true" && value != "false" && value != "null" && value != "none")
+      return refuse(given, "true or false");
     set_option(given, *option, is_inverted, arguments);
     // A layout is for the pipeline of its recipe.
     if (given.option == "pipeline-model-parallel-size" || given.option == "num-virtual-stages-per-pipeline-rank")
       arguments.remove("pipeline-model-parallel-layout");
     if (given.option == "pipeline-model-parallel-layout") arguments.remove("num-virtual-stages-per-pipeline-rank");
+  }
+
+  /// The section of an argument of a plan.
+  static std::string section_of(const std::string& option) {
+    for (const auto& [section, options] : kPlanned)
+      for (const std::string& one : split(options, ' '))
+        if (one == option) return section;
+    return "model";
   }
 
   static void set_option(const Override& given, const MegatronOption& option, bool is_inverted,

@@ -117,7 +117,9 @@ std::string plan_words(const Plan& plan) {
 
 std::string plan_line(const Plan& plan, int tokens) {
   const int slices = plan.loads.slices, samples = plan.mini_batch / slices;
-  const bool is_packed = !plan.loads.empty() && slices == 1;
+  const auto is_whole = [&](const Load& load) { return load.samples == 1 && load.rows == 1.0 / slices; };
+  const bool is_packed =
+      slices == 1 ? !plan.loads.empty() : !std::all_of(plan.loads.classes.begin(), plan.loads.classes.end(), is_whole);
   std::string line = fmt::format("{} = {} {}{}", plan_words(plan), with_commas(samples), is_packed ? "pack" : "sample",
                                  samples == 1 ? "" : "s");
   if (tokens > 0 && !is_packed) line += fmt::format(" of {} tokens", with_commas(tokens));

@@ -74,6 +74,13 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(problem("llama3_70b_pretrain_64gpu_h100_bf16_cfg_config").message.find("there is no recipe") !=
         std::string::npos);
   CHECK(problem("llama3_70b_pretrain_64gpu_h100_bf15_config").help.find(kDense) != std::string::npos);
+  CHECK(problem(std::string(kDense) + " tensor_model_parallel_size=8").help ==
+        "the section before it, such as model.tensor_model_parallel_size");
+  CHECK(problem(std::string(kDense) + " =8").message.find("not known here") != std::string::npos);
+  CHECK(problem(std::string(kDense) + " model.sequence_parallel=maybe").help == "true or false");
+  CHECK(read(std::string(kDense) + " ddp.use_megatron_fsdp=true ddp.use_distributed_optimizer=false").shard ==
+        "weights");
+  CHECK(read(std::string("CUDA_DEVICE_MAX_CONNECTIONS=1 ") + kDense).tensor == 4);
   CHECK(problem("train.micro_batch_size=1").message == "no recipe is named");
   CHECK(problem(std::string(kDense) + " model.tensor_model_paralel_size=8").help ==
         "did you mean 'model.tensor_model_parallel_size'?");
