@@ -48,6 +48,9 @@ void check(const Value& host, const Link& down, const Link& up) {
   if (config::as_bytes(host.at("memory")).value <= 0)
     problems.add(host.at("memory").where, "cluster.host.memory", "a host without memory keeps nothing",
                  "write the size of its memory, or leave `host` out", "host");
+  if (const Value* bandwidth = host.find("bandwidth"); bandwidth && config::as_bandwidth(*bandwidth).value <= 0)
+    problems.add(bandwidth->where, "cluster.host.bandwidth", "a memory of 0 GB/s is never read",
+                 "write the rate of its memory, such as 400 GB/s", "host");
   if (shares_directions(host) && (down.bandwidth != up.bandwidth || down.latency != up.latency))
     problems.add(host.find("up")->where, "cluster.host.up", "directions that take turns on one link have one rate",
                  "leave `up` out, or write duplex: full", "host");

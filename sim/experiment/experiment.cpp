@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "sim/core/text.hpp"
 #include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/places.hpp"
 #include "sim/experiment/profiles.hpp"
@@ -65,6 +68,10 @@ void set_slices(Experiment& e) {
     with_error_context(*e.source, "run", [&](const Value&) {
       require_slices(*e.model, slices.slices);
       const PackedBatches whole = e.run.packs ? *e.run.packs : equal_packs(*e.source, *e.model);
+      if (const int tokens = tokens_of_sample(*e.model); !e.run.packs && tokens % (slices.slices * whole.pad) != 0)
+        throw InputError(fmt::format("{} cannot be cut into {} equal slices of a multiple of {}",
+                                     pluralize(tokens, "token"), slices.slices, pluralize(whole.pad, "token")),
+                         "a number of slices that divides model.sequence");
       e.run.packs = std::make_shared<const PackedBatches>(cut(whole, slices.slices, slices.exchange));
     });
   if (e.run.packs) e.run.micro_batches = e.run.packs->micro_batches;

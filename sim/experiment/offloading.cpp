@@ -177,7 +177,8 @@ void check_offload(const PlannedExperiment& p) {
   const Offload& offload = *e.plan.offload;
   for (const DeviceId d : devices_of(p.plan))
     if (p.cluster().devices[d].host_memory < 0)
-      refuse(e, fmt::format("nothing is known of the memory of the host of '{}'", p.cluster().devices[d].name),
+      refuse(e,
+             fmt::format("the cluster does not describe the memory of the host of '{}'", p.cluster().devices[d].name),
              "cluster.host: {memory: 1 TiB, down: {bandwidth: 25 GB/s}}, with the rates of its copies");
   if (offload.optimizer > 0) check_optimizer(p);
   if (!offload.moves_stashes()) return;

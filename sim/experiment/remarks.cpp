@@ -199,10 +199,19 @@ std::string loads_note(const PlannedExperiment& p) {
   const PackedBatches& packs = *p.experiment.run.packs;
   constexpr const char* kKnown =
       "; the planner, its bounds and orders that weigh costs know the mean micro-batch, the simulation each";
+  const bool moves_stashes = p.experiment.plan.offload ||
+                             std::any_of(p.plan.stages.begin(), p.plan.stages.end(),
+                                         [](const Stage& s) { return s.shape.recomputation != Recomputation::None; });
+  const char* const unknown =
+      moves_stashes ? "; keys and values that later slices read are not counted where they are recomputed or offloaded"
+                    : "";
   if (packs.slices > 1)
-    return fmt::format("each sequence comes in {}, {}{}", pluralize(packs.slices, "slice"),
-                       packs.exchange ? "whose attention the ranks share" : "of which a later one has more attention",
-                       kKnown);
+    return fmt::format(
+        "each {} comes in {}, {}{}{}",
+        p.experiment.source->has("data") || p.experiment.source->at("run").has("loads") ? "pack" : "sequence",
+        pluralize(packs.slices, "slice"),
+        packs.exchange ? "whose attention the ranks share" : "of which a later one has more attention", kKnown,
+        unknown);
   double tokens = 0;
   for (const Pack& pack : packs.packs)
     for (const int n : pack) tokens += n;

@@ -17,7 +17,6 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
-#include "sim/interchange/exports/transformer_facts.hpp"
 #include "sim/interchange/imports/megatron_options.hpp"
 #include "sim/plan/layout_letters.hpp"
 
@@ -165,6 +164,9 @@ constexpr std::pair<const char*, const char*> kPlanned[] = {
     {"ddp",
      "use-distributed-optimizer overlap-grad-reduce overlap-param-gather use-megatron-fsdp "
      "data-parallel-sharding-strategy num-distributed-optimizer-instances grad-reduce-in-bf16"},
+    {"optimizer",
+     "use-distributed-optimizer optimizer-cpu-offload optimizer-offload-fraction overlap-cpu-optimizer-d2h-h2d "
+     "use-precision-aware-optimizer"},
     {"comm_overlap",
      "tp-comm-overlap overlap-moe-expert-parallel-comm delay-wgrad-compute no-overlap-p2p-communication"}};
 
@@ -182,27 +184,36 @@ bool is_of_environment(const std::string& name) {
   return !name.empty() && name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string::npos;
 }
 
+/// Hydra adds a key with "+", and with "++" where it is there too.
+std::string key_of(std::string word) {
+  while (word.starts_with('+')) word.erase(0, 1);
+  return word;
+}
+
 bool is_of_bridge(const Recipe& r) { return r.source.ends_with("_config"); }
 std::string name_of(const Recipe& r) { return split(r.source, ' ').back(); }
 
 class BridgeReader {
  public:
   BridgeReader(const std::string& text, const std::string& file) : file_(file) {
-    std::string flat;
-    for (const std::string& line : split(text, '\n'))
-      if (!trim(line).starts_with('#')) flat += line + " ";
-    for (char& c : flat)
-      if (c == '\t' || c == '\\') c = ' ';
-    bool is_recipe = false;
-    for (const std::string& word : split(flat, ' ')) {
-      if (word.empty()) continue;
+    std::vector<std::string> words = words_of(text);
+    const auto program = std::find_if(words.rbegin(), words.rend(), [](const auto& w) { return w.ends_with(".py"); });
+    words.erase(words.begin(), program.base());  // What starts the program is not read.
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::string& word = words[i];
       const std::size_t at = word.find('=');
-      if (is_recipe || (at == std::string::npos && recipe_.empty() && word.ends_with("_config"))) recipe_ = word;
-      is_recipe = word == "--recipe";
-      if (word.starts_with("--recipe="))
-        recipe_ = word.substr(9);
-      else if (at != std::string::npos && !word.starts_with('-') && !is_of_environment(word.substr(0, at)))
-        given_.push_back({word.substr(0, at), word.substr(at + 1), ""});
+      if (word == "--recipe" && i + 1 < words.size())
+        name_recipe(words[++i]);
+      else if (word.starts_with("--recipe="))
+        name_recipe(word.substr(9));
+      else if (word == "--dataset" && i + 1 < words.size())
+        without_use_.push_back(word + " " + words[++i]);
+      else if (at == std::string::npos && word.ends_with("_config"))
+        name_recipe(word);
+      else if (at == std::string::npos || word.starts_with('-') || word.starts_with('~'))
+        refuse(word, "overrides are section.key=value, and null takes a value away");
+      else if (const std::string key = key_of(word.substr(0, at)); !is_of_environment(key))
+        given_.push_back({key, word.substr(at + 1), ""});
     }
   }
 
@@ -218,7 +229,7 @@ class BridgeReader {
     if (arguments.find("use-megatron-fsdp")) arguments.set("ckpt-format", "fsdp_dtensor");
     SetupOptions with_devices = options;
     if (options.devices == 0) with_devices.devices = recipe.devices;
-    TrainingSetup setup = read_megatron(arguments.text(), file_, with_devices);
+    TrainingSetup setup = read_as_megatron(arguments.text(), with_devices);
     if (options.devices == 0) setup.replicas = recipe.devices / (setup.ranks * setup.tensor * setup.context);
     for (std::vector<std::string>* notes :
          {&setup.matched, &setup.unmodeled, &setup.unmodeled_time, &setup.unmodeled_memory, &setup.without_use})
@@ -227,13 +238,49 @@ class BridgeReader {
     if (is_switched_off)
       setup.assumed.emplace_back(
           "Megatron-Bridge switches comm_overlap.tp_comm_overlap off without sequence parallelism in a tensor group");
-    setup.assumed.push_back(
-        fmt::format("the recipe is '{}' of Megatron-Bridge 0.7 on {}, in options of Megatron-LM; {}", recipe_,
-                    pluralize(recipe.devices, "GPU"), recipe.remarks.empty() ? "no more is known" : recipe.remarks));
+    setup.assumed.push_back(fmt::format("the recipe is '{}' of Megatron-Bridge 0.7 on {}, in options of Megatron-LM{}",
+                                        recipe_, pluralize(recipe.devices, "GPU"),
+                                        recipe.remarks.empty() ? "" : "; " + recipe.remarks));
     return setup;
   }
 
  private:
+  /// The words of a command or a file, without comments; a list in brackets is a part of its word.
+  static std::vector<std::string> words_of(const std::string& text) {
+    std::vector<std::string> words;
+    for (std::string line : split(text, '\n')) {
+      if (const std::size_t comment = (" " + line).find(" #"); comment != std::string::npos) line.resize(comment);
+      for (char& c : line)
+        if (c == '\t' || c == '\\') c = ' ';
+      bool is_open = false;
+      for (const std::string& word : split(line, ' ')) {
+        if (word.empty()) continue;
+        if (is_open)
+          words.back() += word;
+        else
+          words.push_back(word);
+        is_open = words.back().find('[') != std::string::npos && words.back().find(']') == std::string::npos;
+      }
+    }
+    return words;
+  }
+
+  /// Errors name overrides as they were given, too.
+  TrainingSetup read_as_megatron(const std::string& text, const SetupOptions& options) const {
+    try {
+      return read_megatron(text, file_, options);
+    } catch (const InputError& error) {
+      std::vector<Diagnostic> problems = error.problems();
+      for (Diagnostic& problem : problems) name_as_given(problem.message);
+      throw InputError(std::move(problems));
+    }
+  }
+
+  void name_recipe(const std::string& name) {
+    if (!recipe_.empty() && recipe_ != name) refuse(name, "one recipe; '" + recipe_ + "' is named before");
+    recipe_ = name;
+  }
+
   const Recipe& named_recipe() const {
     std::vector<std::string> names;
     for (const Recipe& r : published_recipes()) {
@@ -252,12 +299,11 @@ class BridgeReader {
                        "import"}});
   }
 
+  void refuse(const std::string& word, std::string help) {
+    problems_.push_back({{file_, 1, 1}, "", fmt::format("'{}' is not known here", word), std::move(help), "import"});
+  }
   void refuse(const Override& given, std::string help) {
-    problems_.push_back({{file_, 1, 1},
-                         "",
-                         fmt::format("'{}={}' is not known here", given.key, given.value),
-                         std::move(help),
-                         "import"});
+    refuse(fmt::format("{}={}", given.key, given.value), std::move(help));
   }
 
   void apply_format(const Override& given, ArgumentList& arguments) {
@@ -292,6 +338,8 @@ class BridgeReader {
     if (option && section == given.key)
       return refuse(given, fmt::format("the section before it, such as {}.{}", section_of(given.option), given.key));
     if (!option) return refuse(given, suggestion_for(given, section));
+    if (const std::string wanted = section_for(given.option, section); wanted != section)
+      return refuse(given, fmt::format("did you mean '{}{}'?", wanted, given.key.substr(section.size())));
     const std::string value = lower(given.value);
     if (option->max_words == 0 && value != "true" && value != "false" && value != "null" && value != "none")
       return refuse(given, "true or false");
@@ -310,10 +358,23 @@ class BridgeReader {
     return "model";
   }
 
+  /// `section`, where Megatron-Bridge may have the argument there; else where it has it.
+  static std::string section_for(const std::string& option, const std::string& section) {
+    bool is_known = section == "model" || section == "optimizer" || section == "train" || section == "dataset";
+    for (const auto& [other, options] : kPlanned) {
+      const std::vector<std::string> list = split(options, ' ');
+      if (std::find(list.begin(), list.end(), option) == list.end()) continue;
+      if (other == section) return section;
+      is_known = false;
+    }
+    return is_known ? section : section_of(option);
+  }
+
   static void set_option(const Override& given, const MegatronOption& option, bool is_inverted,
                          ArgumentList& arguments) {
     const std::string value = lower(given.value);
-    const bool is_off = value == "null" || value == "none" || value == (is_inverted ? "true" : "false");
+    const bool is_false = value == "null" || value == "none" || value == "false";
+    const bool is_off = is_inverted ? value == "true" : is_false;
     if (is_off) return arguments.remove(given.option);
     arguments.set(given.option, option.max_words == 0 ? "" : plain_value(given.value));
   }
@@ -330,10 +391,12 @@ class BridgeReader {
 
   /// "model.tensor_model_parallel_size 4 -> ..." in place of "--tensor-model-parallel-size 4 -> ...".
   void name_as_given(std::string& note) const {
-    for (const Override& given : given_)
-      if (const std::string option = "--" + given.option; !given.option.empty() && note.starts_with(option) &&
-                                                          (note.size() == option.size() || note[option.size()] == ' '))
-        note.replace(0, option.size(), given.key);
+    for (auto given = given_.rbegin(); given != given_.rend(); ++given) {
+      const std::string option = "--" + given->option;
+      const bool is_named = !given->option.empty() && note.starts_with(option) &&
+                            (note.size() == option.size() || note[option.size()] == ' ' || note[option.size()] == ':');
+      if (is_named) return static_cast<void>(note.replace(0, option.size(), given->key));
+    }
   }
 
   const std::string& file_;
@@ -423,26 +486,45 @@ std::string megatron_words(const Recipe& r) {
   return text;
 }
 
+namespace {
+
+/// Whether both have the layers of one model. A plan writes its vocabulary as it is padded.
+bool has_shape_of(const ArgumentList& recipe, const ArgumentList& plan) {
+  const bool has_experts = recipe.find("num-experts").has_value();
+  for (const char* option : {"num-layers", "hidden-size", "num-attention-heads", "num-query-groups", "num-experts",
+                             has_experts ? "moe-ffn-hidden-size" : "ffn-hidden-size"})
+    if (recipe.find(option) != plan.find(option)) return false;
+  const std::string of_recipe = recipe.find("vocab-size").value_or("0"),
+                    of_plan = plan.find("vocab-size").value_or("0");
+  const double words = std::stod(of_recipe), padded = std::stod(of_plan);
+  return padded >= words && padded <= 1.1 * words;
+}
+
+}  // namespace
+
 FrameworkConfiguration bridge_overrides(const PlannedExperiment& p) {
   FrameworkConfiguration written = megatron_arguments(p);
   const ArgumentList plan(join(split(written.text, '\n'), " "));
-  const TransformerFacts facts = facts_of(p);
+  const int devices = static_cast<int>(devices_of(p.plan).size());
   const Recipe* nearest = nullptr;
   std::vector<std::string> overrides;
   for (const Recipe& r : published_recipes()) {
-    const bool has_model =
-        r.layers == facts.layers && r.hidden == facts.hidden && r.heads == facts.heads && r.experts == facts.experts;
-    if (!is_of_bridge(r) || !has_model) continue;
-    std::vector<std::string> needed = overrides_from(ArgumentList(megatron_words(r)), plan);
-    if (!nearest || needed.size() < overrides.size()) nearest = &r, overrides = std::move(needed);
+    if (!is_of_bridge(r)) continue;
+    const ArgumentList recipe(megatron_words(r));
+    if (!has_shape_of(recipe, plan)) continue;
+    std::vector<std::string> needed = overrides_from(recipe, plan);
+    const bool is_nearer = !nearest || needed.size() < overrides.size() ||
+                           (needed.size() == overrides.size() && r.devices == devices && nearest->devices != devices);
+    if (is_nearer) nearest = &r, overrides = std::move(needed);
   }
   if (!nearest)
     throw InputError(
         fmt::format("export bridge: no recipe of scenarios/recipes/recipes.csv trains '{}'", p.model().name),
         "export megatron, whose options are overrides of a recipe of your own");
   std::string text = fmt::format(
-      "# A recipe of Megatron-Bridge 0.7 and what this plan overrides in it: run_recipe.py --recipe {0} ...\n{0}\n",
-      name_of(*nearest));
+      "# A recipe of Megatron-Bridge 0.7 and what this plan for {1} overrides in it: run_recipe.py --recipe {0} "
+      "...\n{0}\n",
+      name_of(*nearest), pluralize(devices, "GPU"));
   for (const std::string& one : overrides) text += one + "\n";
   return {std::move(text), std::move(written.notes)};
 }

@@ -118,9 +118,12 @@ std::string host_row(const Program& program, const Report& report, const Cluster
   const Timeline not_needed;
   const RunView view{nullptr, program, cluster, not_needed, report};
   std::string note = fmt::format("on the host {} of {}", host.host, to_text(host.capacity));
-  if (const double down = metric_value("offloaded_bytes", view); down > 0)
+  if (const double down = metric_value("offloaded_bytes", view); down > 0) {
+    const double busy = metric_value("host_link_utilisation", view);
     note += fmt::format("; {} of activations down and up in an iteration, on links that are {} busy",
-                        to_text(Bytes{down}), percent(metric_value("host_link_utilisation", view)));
+                        to_text(Bytes{down}), percent(busy));
+    if (busy > 1) note += ", more than they can carry: --backend fluid has copies share them";
+  }
   return row("host memory", to_text(*fullest), note);
 }
 

@@ -194,7 +194,8 @@ constexpr Metric kMetrics[] = {
        return fullest(r) ? (fullest(r)->memory.capacity + fullest(r)->memory.reserved).value : kUnknown;
      }},
     {"peak_host_memory_bytes", "peak host memory", "host memory", Unit::Size, Better::Less, 0,
-     "Most memory of a host that offloaded activations take at one time, with `plan.offload`.", peak_host_memory},
+     "Most memory of a host that activations and states of the optimizer take at one time, with `plan.offload`.",
+     peak_host_memory},
     {"fits", "fits with messages", "", Unit::YesNo, Better::More, kOnAnyDevices,
      "1 if no device needs more memory than it has, 0 otherwise.",
      [](const RunView& r) { return fits(r) ? 1.0 : 0.0; }},

@@ -164,7 +164,7 @@ constexpr Term kTerms[] = {
     {"D2H|H2D|fetch",
      "Copies of a stash to the memory of the host and back: 0F3.D2H after the forward 0F3, 0B3.H2D before its "
      "backward. "
-     "plan.offload asks for them. 0F3.late is how long a forward waits so that its stash is not there too early."},
+     "plan.offload asks for them. 0F3.late is how long a forward waits, so that its stash takes memory later."},
     {"compute",
      "Share of a period in which a device runs forward and backward passes, mean over the devices with a stage."},
     {"unexplained",

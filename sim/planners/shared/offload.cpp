@@ -58,7 +58,7 @@ double share_of(const Value& value, const std::string& path, const std::string& 
   if (share && *share >= 0 && *share <= 1) return *share;
   throw InputError(
       {{value.where, path,
-        share ? fmt::format("{} is more than there is", value.text) : fmt::format("'{}' is no share", value.text),
+        share ? fmt::format("{} is more than the whole", value.text) : fmt::format("'{}' is no share", value.text),
         fmt::format("a share from 0 % to 100 %{}", words), "offload"}});
 }
 
@@ -67,7 +67,9 @@ double share_of(const Value& value, const std::string& path, const std::string& 
 config::Field offload_field() {
   return config::map("offload", offload_fields())
       .optional()
-      .doc("What is in host memory for a part of the time; cluster.host says what that is. Default: nothing.");
+      .doc(
+          "Activations that wait for their backward in the memory of hosts (cluster.host), and states of the optimizer "
+          "that stay there. Default: nothing.");
 }
 
 Offload read_offload(const Value& map) {

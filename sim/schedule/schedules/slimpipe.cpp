@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/text.hpp"
 #include "sim/schedule/chunk_order.hpp"
 #include "sim/schedule/slices.hpp"
 
@@ -31,6 +32,17 @@ void read_slimpipe(const config::Value& map, ScheduleOptions& options) {
   options.keep(SlimPipeOptions{read_slices(map), option_or(map, "ahead", 1)});
 }
 
+// Before its first backward, a rank runs forwards of later chunks, each of which needs the last rank's forward of the
+// chunk before. The last rank waits for that backward after its backwards of the last chunk, which are as many as there
+// are slices, and has run `each - 1` forwards more than backwards until then.
+void require_slices(const ChunkOrder& order, int ahead, int each, int slices, int total) {
+  for (int k = std::min(ahead, total - 1); k >= each; --k)
+    if (order.forward(k).chunk > 0 && k - slices > each - 1 + slices)
+      throw Infeasible("slices",
+                       fmt::format("the schedule 'slimpipe' runs too far ahead for {}", pluralize(slices, "slice")),
+                       "more slices, or run.schedule.ahead: 1", "ranks would wait for each other");
+}
+
 // A sequence goes slice by slice through the first chunk, then through the next. Its gradients come back last chunk and
 // last slice first, for a later slice attends to the earlier ones; so the last rank runs all slices of all chunks of a
 // sequence before its first backward, and each rank before it `ahead` forwards more.
@@ -41,6 +53,7 @@ void slimpipe_order(const RankInput& r, RankOps& ops) {
                         r.micro_batches);
   const ChunkOrder order(r.chunks, r.micro_batches, slices);
   const int ahead = std::min(each - 1 + options.ahead * (r.ranks - 1 - r.rank), total);
+  require_slices(order, ahead, each, slices, total);
   for (int k = 0; k < total + ahead; ++k) {
     if (k < total) {
       const auto [chunk, micro] = order.forward(k);

@@ -86,6 +86,9 @@ TEST_CASE("what cannot be cut is refused at its place") {
   CHECK(problem({"model=resnet50", "plan.group={}"}).message.find("no sequences of tokens") != std::string::npos);
   CHECK(problem({"run.schedule.slices=65536", "model.sequence=4096"}).message.find("cannot be cut") !=
         std::string::npos);
+  CHECK(problem({"run.schedule.slices=7"}).message.find("cannot be cut into 7 equal slices") != std::string::npos);
+  CHECK_THROWS_AS(compiled({"run.schedule.slices=2"}), Infeasible);
+  CHECK(compiled({"run.schedule.slices=4"}).plan.loads.classes.size() == 1);
   CHECK(problem({"run.schedule.cut=false"}).help == "cut: true");
   CHECK(problem({"plan.micro_batch_size=2"}).message.find("one sequence or slice of it") != std::string::npos);
 }

@@ -81,6 +81,24 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(read(std::string(kDense) + " ddp.use_megatron_fsdp=true ddp.use_distributed_optimizer=false").shard ==
         "weights");
   CHECK(read(std::string("CUDA_DEVICE_MAX_CONNECTIONS=1 ") + kDense).tensor == 4);
+  const auto refused = [](const std::string& more) {
+    return problem(std::string(kDense) + more).message.find("not known here") != std::string::npos;
+  };
+  CHECK(refused(" model.tensor_model_parallel_size 8"));
+  CHECK(refused(" llama3_8b_pretrain_8gpu_h100_bf16_config"));
+  CHECK(refused(" ~model.tensor_model_parallel_size"));
+  CHECK(refused(" --seq_length 4096"));
+  CHECK(refused(" trian.micro_batch_size=2"));
+  CHECK(problem(std::string(kDense) + " train.tensor_model_parallel_size=8").help ==
+        "did you mean 'model.tensor_model_parallel_size'?");
+  CHECK(problem(std::string(kDense) + " train.global_batch_size=-1").message.starts_with("train.global_batch_size:"));
+  CHECK(read(std::string(kDense) + "\n++train.global_batch_size=512 # model.context_parallel_size=1").context == 2);
+  CHECK(read(std::string(kDense) + " ++train.global_batch_size=512").global_batch == 512);
+  CHECK(read(std::string(kDense) + " ddp.grad_reduce_in_fp32=null").gradient_bytes == 2);
+  CHECK(has_note(read(std::string(kDense) + " model.recompute_granularity=selective "
+                                            "model.recompute_modules=[core_attn, mlp]")
+                     .unmodeled,
+                 "mlp"));
   CHECK(problem("train.micro_batch_size=1").message == "no recipe is named");
   CHECK(problem(std::string(kDense) + " model.tensor_model_paralel_size=8").help ==
         "did you mean 'model.tensor_model_parallel_size'?");

@@ -166,6 +166,12 @@ TEST_CASE("recipes of Megatron-Bridge are the same after export as a recipe with
   CHECK(count > 90);
 }
 
+TEST_CASE("a model that no recipe of Megatron-Bridge trains is not exported as one of its size") {
+  const PlannedExperiment planned =
+      plan_experiment(load_experiment("examples/llama-3-8b-4x8", {"model=llama-2-7b", "software=megatron-core"}));
+  CHECK_THROWS_WITH_AS(bridge_overrides(planned), doctest::Contains("trains 'llama-2-7b'"), InputError);
+}
+
 // DeepSeek's trainer is not published, and no framework here has its schedule.
 TEST_CASE("a recipe with DualPipe is exported to no framework, which says why") {
   const auto& recipes = published_recipes();
