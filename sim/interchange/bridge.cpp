@@ -271,7 +271,7 @@ class BridgeReader {
       return read_megatron(text, file_, options);
     } catch (const InputError& error) {
       std::vector<Diagnostic> problems = error.problems();
-      for (Diagnostic& problem : problems) name_as_given(problem.message);
+      for (Diagnostic& problem : problems) name_as_given(problem.path), name_as_given(problem.message);
       throw InputError(std::move(problems));
     }
   }

@@ -60,11 +60,6 @@ SchedulingPolicy policy_named(const std::string& word) {
 }
 
 SchedulingPolicy policy_of(const OwnSchedule& schedule) {
-  const std::vector<std::string> built_in = names_of(schedules::catalog());
-  if (is_in(built_in, schedule.spec.name()))
-    throw InputError(
-        fmt::format("a schedule of yours has the name of the built-in schedule '{}'", schedule.spec.name()),
-        "give it another name");
   SchedulingPolicy policy = policy_of(*schedule.spec.def, {});
   policy.own_schedule = std::make_shared<const OwnSchedule>(schedule);
   return policy;

@@ -161,6 +161,9 @@ std::vector<OwnSchedule> read_own_schedules(Session& session, const Parameters& 
   for (const Json& given : p.items("functions")) {
     const Json wrapped = JsonObject{{"order", given}};
     const std::shared_ptr<const FunctionOrder> order = read_order(session, Parameters(wrapped, "functions"));
+    if (find_in(schedules::catalog(), order->name))
+      throw InputError(fmt::format("a schedule of yours has the name of the built-in schedule '{}'", order->name),
+                       "give it another name");
     schedules.push_back(
         {spec_of(*order), [order](const PlannedExperiment& planned) { return order_on(*order, planned); }});
   }
