@@ -12,9 +12,12 @@ namespace {
 thread_local bool memory_is_out = false;
 }  // namespace
 
-// For this test program. std::vector and std::string use these two.
+// For this test program: what containers, strings and algorithms use.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return memory_is_out ? nullptr : std::malloc(size);
+}
 void* operator new(std::size_t size) {
-  void* const memory = memory_is_out ? nullptr : std::malloc(size);
+  void* const memory = operator new(size, std::nothrow);
   if (!memory) throw std::bad_alloc();
   return memory;
 }
