@@ -150,8 +150,8 @@ TEST_CASE("the optimizer on the host: 8 bytes of each parameter less on the devi
 TEST_CASE("what cannot be offloaded is refused") {
   std::string text;
   CHECK(std::string(problem_of({"cluster=dgx-a100-x2", "plan.offload={activations: 50 %}"}, text)) ==
-        "nothing is known of the memory of the host of 'node0.gpu0'");
-  CHECK(std::string(problem_of({"plan.offload={activations: 150 %}"}, text)) == "150 % is more than there is");
+        "the cluster does not describe the memory of the host of 'node0.gpu0'");
+  CHECK(std::string(problem_of({"plan.offload={activations: 150 %}"}, text)) == "150 % is more than the whole");
   CHECK(std::string(problem_of({"plan.offload={activations: full}", "plan.recompute=full"}, text)) ==
         "stage 's0' recomputes all, so it keeps its input alone, which the recomputation reads before the backward");
   CHECK(std::string(problem_of({"plan.offload={activations: full}", "cluster.host.memory=100 MiB"}, text))
