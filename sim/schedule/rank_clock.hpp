@@ -11,7 +11,7 @@ namespace stagecraft {
 /// The clock of a greedy list schedule: in the order of time, then of ranks, each rank decides what to run next when it
 /// becomes free or when something arrives for it.
 ///
-/// Each rank has its turns in a list of its own, which is short, and a tournament among the ranks finds the next turn:
+/// Each rank has a list of its turns, which is short, and a tournament among the ranks finds the next turn:
 /// ranks have many turns at the end of their work, where one stands for all.
 template <class Time>
 class RankClock {

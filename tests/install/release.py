@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/release in a repository of its own, where what builds and tests is a stand-in: release.py, from the root of the project.
+"""tools/release in a small new repository, where what builds and tests is a stand-in: release.py, from the root of the project.
 
 It refuses what it has to, does nothing with --dry-run, tags nothing when a step fails, and leaves a tag and checksums else."""
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/reference/data/offloads.csv: random pipelines that offload stashes, by an event simulation of its own.
+"""Writes tests/reference/data/offloads.csv: random pipelines that offload stashes, by a separate event simulation.
 
     make_offloads.py          # writes the file
     make_offloads.py --check  # compares it with what it would write

@@ -1,4 +1,4 @@
-// Copies of stashes to host memory against a small event simulation of its own: makespan, and the peaks of devices and
+// Copies of stashes to host memory against a small separate event simulation: makespan, and the peaks of devices and
 // hosts.
 
 #include <doctest/doctest.h>

@@ -10,7 +10,7 @@ namespace stagecraft::test {
 
 inline constexpr double kStash = 1e9;  ///< Bytes of each stash.
 
-/// Gives each device a host of its own; a whole stash of kStash bytes takes `down` seconds to it and `up` back.
+/// Gives each device its host; a whole stash of kStash bytes takes `down` seconds to it and `up` back.
 inline void add_hosts(Cluster& cluster, double down, double up, bool full_duplex = true) {
   const auto add = [&](double seconds) {
     Link link;
