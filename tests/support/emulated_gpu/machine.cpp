@@ -125,7 +125,7 @@ CUstream_st& State::stream_of(cudaStream_t stream) {
 }
 
 CUevent_st& State::event_of(cudaEvent_t event) const {
-  if (!event || !event->alive) throw Misuse("an event that is not there");
+  if (!events.contains(event) || !event->alive) throw Misuse("an event that is not there");
   return *event;
 }
 

@@ -134,7 +134,7 @@ class State {
   bool broken = false;                           ///< A kernel crashed.
   CUstream_st legacy;
   std::vector<std::unique_ptr<CUstream_st>> streams;
-  std::vector<std::unique_ptr<CUevent_st>> events;
+  std::map<cudaEvent_t, std::unique_ptr<CUevent_st>> events;  ///< Also those that are no longer alive.
   std::vector<std::unique_ptr<CUgraph_st>> graphs;
   std::vector<std::unique_ptr<CUgraphExec_st>> executables;
   std::vector<std::unique_ptr<CUgreenCtx_st>> contexts;

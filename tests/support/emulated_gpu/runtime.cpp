@@ -347,8 +347,9 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   const Lock lock(s.mutex);
   if (s.broken) return fail(cudaErrorIllegalAddress);
   if (s.machine.devices == 0) return fail(cudaErrorNoDevice);
-  s.events.push_back(std::make_unique<CUevent_st>());
-  *event = s.events.back().get();
+  auto created = std::make_unique<CUevent_st>();
+  *event = created.get();
+  s.events[*event] = std::move(created);
   (*event)->flags = flags;
   (*event)->device = s.current;
   return cudaSuccess;

@@ -186,7 +186,6 @@ TEST_CASE("a stream does not wait for work that is known to be over, whose event
   queues.wait(1, point);
   CHECK(cudaStreamSynchronize(second) == cudaSuccess);
   CHECK(queues.reached(1)[0] == point.number);
-  emulated_gpu::reset();
 }
 
 TEST_CASE("with 32 hardware queues for all streams a run has the same numbers") {
