@@ -7,6 +7,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -28,6 +29,11 @@ namespace {
 
 constexpr std::int32_t kNothing = -1, kStop = -2;
 constexpr double kPulse = 0.1;  // Seconds between two times that processes tell each other how they get on.
+
+/// Whether it moves a stash to host memory or back, on a stream that computes nothing.
+bool is_copy(const Program& p, const Instruction& i) {
+  return i.stream.valid() && p.streams[i.stream].kind == StreamKind::Copy;
+}
 
 /// Instructions that wait for each instruction.
 struct Followers {
@@ -56,7 +62,7 @@ class ProgramExecutor {
         ends_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.transfers.size())),
         members_ready_(std::make_unique<std::atomic<std::int32_t>[]>(p.collectives.size())),
         ended_(std::make_unique<std::atomic<bool>[]>(p.size())),
-        next_(std::make_unique<Slot[]>(p.devices)) {
+        next_(std::make_unique<Slot[]>(p.devices + p.streams.size())) {
     times_.start.resize(p.size());
     times_.end.resize(p.size());
     if (!transport && RunQueue().seconds()) times_.core_waits.resize(p.size());
@@ -78,13 +84,18 @@ class ProgramExecutor {
     const bool spins = busy.size() <= static_cast<std::size_t>(usable_cores().count());
     // Whoever started several processes has placed their threads.
     const std::vector<int> places = transport_ ? std::vector<int>{} : thread_places(busy.size());
+    const std::vector<StreamId> copies = copy_streams();
+    const std::size_t count = busy.size() + copies.size();
     const bool all_started = guarded([&] {
-      threads.reserve(busy.size());
+      threads.reserve(count);
       for (std::size_t n = 0; n < busy.size(); ++n) {
         const int place = places.empty() ? -1 : places[n];
         threads.push_back(
-            start_thread(n, busy.size(), [this, device = busy[n], place, spins] { serve(device, place, spins); }));
+            start_thread(n, count, [this, device = busy[n], place, spins] { serve(device, place, spins); }));
       }
+      for (std::size_t n = 0; n < copies.size(); ++n)
+        threads.push_back(
+            start_thread(busy.size() + n, count, [this, stream = copies[n]] { serve_copies(slot_of(stream)); }));
     });
     if (all_started) start_all();
     transport_ ? watch_together() : watch();
@@ -109,6 +120,14 @@ class ProgramExecutor {
       if (busy[d] && here(DeviceId{d})) devices.emplace_back(d);
     return devices;
   }
+  /// Streams of this process that copy stashes, next to the computations of their devices.
+  std::vector<StreamId> copy_streams() const {
+    std::vector<StreamId> copies;
+    for (const StreamId s : p_.streams.ids())
+      if (p_.streams[s].kind == StreamKind::Copy && here(p_.streams[s].device)) copies.push_back(s);
+    return copies;
+  }
+  Slot& slot_of(StreamId copies) { return next_[p_.devices + copies.value]; }
   bool is_computing() const { return computing_.load() > actions_.waiting(); }
   bool here(DeviceId d) const { return !transport_ || transport_->here(d); }
   double now() const { return steady_seconds() - times_.origin; }
@@ -142,9 +161,9 @@ class ProgramExecutor {
     over_.notify_all();
     if (transport_) transport_->wake();
     actions_.interrupt();
-    for (int d = 0; d < p_.devices; ++d) {
-      next_[d].ready = kStop;
-      next_[d].ready.notify_all();
+    for (std::size_t n = 0; n < p_.devices + p_.streams.size(); ++n) {
+      next_[n].ready = kStop;
+      next_[n].ready.notify_all();
     }
   }
 
@@ -167,6 +186,17 @@ class ProgramExecutor {
         advance(ready);
       });
     }
+  }
+
+  void serve_copies(Slot& slot) {
+    std::vector<std::int32_t> ready;
+    for (std::int32_t i = take(slot, false); i != kStop; i = take(slot, false))
+      guarded([&] {
+        ++computing_;
+        collective(p_.at(InstructionId{i}).collective(), InstructionId{i}, ready);
+        --computing_;
+        advance(ready);
+      });
   }
 
   void compute(InstructionId i, const RunQueue& queue, CoreWaitMeter& meter, bool follows) {
@@ -233,7 +263,7 @@ class ProgramExecutor {
     advance(ready);
   }
 
-  /// Computation that is ready is handed to its device, communication is done at once.
+  /// Computation that is ready is handed to its device, and copies to their stream; communication is done at once.
   void advance(std::vector<std::int32_t>& ready) {
     while (!ready.empty()) {
       hand_out(ready);
@@ -251,13 +281,14 @@ class ProgramExecutor {
   void hand_out(std::vector<std::int32_t>& ready) {
     std::erase_if(ready, [&](std::int32_t i) {
       const Instruction& instruction = p_.at(InstructionId{i});
-      if (!instruction.is_compute()) return false;
-      Slot& slot = next_[instruction.device.value];
+      const bool copies = is_copy(p_, instruction);
+      if (!instruction.is_compute() && !copies) return false;
+      Slot& slot = copies ? slot_of(instruction.stream) : next_[instruction.device.value];
       std::int32_t expected = kNothing;
       if (slot.ready.compare_exchange_strong(expected, i, std::memory_order_acq_rel))
         slot.ready.notify_one();
       else
-        STAGECRAFT_CHECK(expected == kStop);  // Computations of a device follow each other.
+        STAGECRAFT_CHECK(expected == kStop);  // Computations of a device follow each other, copies of a stream too.
       return true;
     });
   }
@@ -430,31 +461,57 @@ class ProgramExecutor {
   std::exception_ptr error_;
 };
 
-/// Executes instructions by number: each has a higher number than all that it waits for.
-Times in_order(const Program& p, Actions& actions) {
-  Times times;
-  times.start.resize(p.size());
-  times.end.resize(p.size());
-  times.origin = steady_seconds();
-  const auto now = [&] { return steady_seconds() - times.origin; };
-  for (const InstructionId n : p.instructions.ids()) {
-    const Instruction& i = p.at(n);
-    times.start[n] = now();
-    if (i.is_compute()) actions.compute(n);
-    if (i.kind == InstructionKind::Send) actions.carry(i.transfer());
-    if (i.kind == InstructionKind::Collective) {
-      const CollectiveCall& c = p.collective(i);
-      if (n == c.member(c.members - 1)) actions.collective(i.collective());
-    }
-    times.end[n] = now();
+/// Executes instructions by number: each has a higher number than all that it waits for. Copies of stashes, which go
+/// next to other work, do not keep to their numbers: each is made as soon as it may be.
+class InOrder {
+ public:
+  InOrder(const Program& p, Actions& actions) : p_(p), actions_(actions), copies_(p.streams.size()), ended_(p.size()) {
+    for (const InstructionId n : p.instructions.ids())
+      if (is_copy(p, p.at(n))) copies_[p.at(n).stream].push_back(n);
+    times_.start.resize(p.size());
+    times_.end.resize(p.size());
+    times_.origin = steady_seconds();
   }
-  return times;
-}
+
+  Times run() {
+    for (const InstructionId n : p_.instructions.ids()) {
+      if (!is_copy(p_, p_.at(n))) execute(n);
+      for (std::deque<InstructionId>& stream : copies_)
+        for (; !stream.empty() && may_start(stream.front()); stream.pop_front()) execute(stream.front());
+    }
+    return std::move(times_);
+  }
+
+ private:
+  bool may_start(InstructionId n) const {
+    const auto waits = p_.waits_for(n);
+    return std::all_of(waits.begin(), waits.end(), [&](InstructionId w) { return ended_[w]; });
+  }
+  void execute(InstructionId n) {
+    STAGECRAFT_CHECK(may_start(n));
+    const Instruction& i = p_.at(n);
+    times_.start[n] = steady_seconds() - times_.origin;
+    if (i.is_compute()) actions_.compute(n);
+    if (i.kind == InstructionKind::Send) actions_.carry(i.transfer());
+    if (i.kind == InstructionKind::Collective) {
+      const CollectiveCall& c = p_.collective(i);
+      if (n == c.member(c.members - 1)) actions_.collective(i.collective());
+    }
+    times_.end[n] = steady_seconds() - times_.origin;
+    ended_[n] = true;
+  }
+
+  const Program& p_;
+  Actions& actions_;
+  IdVector<StreamId, std::deque<InstructionId>> copies_;  ///< Those that have not been made yet.
+  IdVector<InstructionId, char> ended_;
+  Times times_;
+};
 
 }  // namespace
 
 Times run_program(const Program& program, Actions& actions, Transport* transport, const ExecutorOptions& options) {
-  if (options.one_thread && !transport) return in_order(program, actions);
+  if (options.one_thread && !transport) return InOrder(program, actions).run();
   if (program.size() == 0) return {};
   return ProgramExecutor(program, actions, transport, options).run();
 }

@@ -43,9 +43,10 @@ struct ExecutorOptions {
 };
 
 /// Executes a Program: each instruction when all it waits for has ended, one thread a device, pinned to a core where
-/// there are enough of them and no other processes. A message is carried by whichever thread finds both of its ends
-/// ready; a collective by the one that finds the last member ready. Throws BackendError that names what every device
-/// waits for when nothing moves any more, what an instruction throws, and FailedElsewhere when another process failed.
+/// there are enough of them and no other processes, and one for each stream of copies to host memory. A message is
+/// carried by whichever thread finds both of its ends ready; a collective by the one that finds the last member ready.
+/// Throws BackendError that names what every device waits for when nothing moves any more, what an instruction throws,
+/// and FailedElsewhere when another process failed.
 Times run_program(const Program&, Actions&, Transport*, const ExecutorOptions&);
 
 /// The instructions that the devices in question stopped at, and what those wait for: for messages about stuck runs.

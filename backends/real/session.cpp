@@ -85,6 +85,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       factory_(factory),
       width_(width_of(w_)),
       buckets_(program),
+      stash_copies_(program),
       here_(here),
       remote_(remote),
       communicators_(communicators),
@@ -94,12 +95,17 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
   if (!queued) require_memory(program, here);
   kernels_.resize(program.devices);
   memories_.resize(kernels_.size());
+  host_kernels_.resize(kernels_.size());
+  hosts_.resize(kernels_.size());
   compile_nets();
   for (const StageId s : w_.stages.ids()) {
     for (const auto& [device, samples] : w_.stages[s].replicas) {
       if (kernels_[device] || !here(device)) continue;
       kernels_[device] = factory(width_, device);
       memories_[device] = std::make_unique<DeviceMemory>(*kernels_[device]);
+      if (stash_copies_.empty()) continue;
+      host_kernels_[device] = factory(width_, device);
+      hosts_[device] = std::make_unique<DeviceMemory>(*host_kernels_[device]);
     }
   }
   const TaskShape& shape = w_.task;
@@ -292,6 +298,8 @@ StageExecutor& Session::stage_on(StageId stage, DeviceId device) {
 void Session::compute(InstructionId id) {
   const Instruction& i = p_.at(id);
   StageExecutor& stage = stage_on(i.stage, i.device);
+  if (part_done_)
+    for (const InstructionId copy : stash_copies_.from_start_of(id)) part_done_(id, copy);
   if (buckets_.waiting_for(id).empty())
     stage.compute(id);
   else
@@ -322,7 +330,18 @@ void Session::carry(int transfer) {
 
 void Session::collective(int index) {
   const CollectiveCall& c = p_.collectives[index];
+  if (c.purpose == Purpose::Stash) return copy_stash(index);
   if (!only_waits(c)) run_collective(p_, c, *this);
+}
+
+void Session::copy_stash(int index) {
+  const CollectiveCall& c = p_.collectives[index];
+  const Instruction& i = p_.at(c.first);
+  StageExecutor& stage = stage_on(i.stage, i.device);
+  if (goes_up(p_, c))
+    stage.fetch(c.micro_batch);
+  else
+    stage.offload(c.micro_batch, stash_copies_.share(index), *hosts_[i.device]);
 }
 
 void Session::finish(int index, std::span<const void* const> shares) {
@@ -434,7 +453,10 @@ Records Session::records() const {
       record.weights = stage->weights().download();
     }
   for (const DeviceId d : memories_.ids())
-    if (memories_[d]) records.devices.push_back({d, memories_[d]->peak()});
+    if (memories_[d]) {
+      records.devices.push_back({d, memories_[d]->peak()});
+      if (hosts_[d]) records.devices.back().memory.host = hosts_[d]->peak().total;
+    }
   for (const InstructionId i : versions_.ids())
     if (versions_[i] >= 0) records.versions.push_back({i, versions_[i]});
   return records;

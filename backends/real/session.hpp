@@ -13,6 +13,7 @@
 #include "backends/real/program_executor.hpp"
 #include "backends/real/records.hpp"
 #include "backends/real/stage_executor.hpp"
+#include "backends/real/stash_copies.hpp"
 #include "backends/real/thread_communicator.hpp"
 #include "backends/real/transfer_tensors.hpp"
 
@@ -61,8 +62,9 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   std::int64_t numbers(const CollectiveCall&) override;
   MemberArrays arrays(InstructionId member) override;
   /// Divided gradients are summed in every backward, so nothing is left for a collective but that all members wait.
+  /// Forwards start as soon as they may.
   bool only_waits(const CollectiveCall& c) const {
-    return w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients);
+    return w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients) || c.purpose == Purpose::LateForward;
   }
   Kernels* kernels_of(InstructionId member) override { return kernels_[p_.at(member).device].get(); }
 
@@ -87,6 +89,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
 
  private:
   void prepare_data();
+  void copy_stash(int index);
   void compute_in_buckets(InstructionId, StageExecutor&);
   void compile_nets();
   GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member);
@@ -105,6 +108,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   KernelFactory factory_;
   std::size_t width_;
   GradientBuckets buckets_;
+  StashCopies stash_copies_;
   PartDone part_done_;
   std::unique_ptr<Dataset> data_;
   IdVector<StageId, StageNet> whole_nets_;         ///< Undivided stages.
@@ -117,6 +121,8 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   std::map<std::pair<StageId, std::vector<DeviceId>>, std::unique_ptr<GroupCommunicator>> groups_;
   IdVector<DeviceId, std::unique_ptr<Kernels>> kernels_;  ///< Null where nothing runs here.
   IdVector<DeviceId, std::unique_ptr<DeviceMemory>> memories_;
+  IdVector<DeviceId, std::unique_ptr<Kernels>> host_kernels_;  ///< Null where no stash is copied to the host.
+  IdVector<DeviceId, std::unique_ptr<DeviceMemory>> hosts_;
   std::unique_ptr<TransferTensors> transfers_;
   IdVector<StageId, std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< [stage][replica]
   IdVector<StageId, std::vector<double>> starts_;  ///< Initial weights of undivided stages, until no store or rewind()

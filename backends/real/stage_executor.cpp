@@ -124,8 +124,18 @@ Samples StageExecutor::samples(int micro) const {
   return s;
 }
 
+Activations& StageExecutor::alive(int micro) {
+  const std::lock_guard lock(alive_mutex_);
+  return alive_[micro];
+}
+
+void StageExecutor::end_of(int micro) {
+  const std::lock_guard lock(alive_mutex_);
+  alive_.erase(micro);
+}
+
 void StageExecutor::forward(const Instruction& i, bool again) {
-  Activations& a = alive_[i.micro_batch()];
+  Activations& a = alive(i.micro_batch());
   a.values.resize(net_.values.size());
   if (!again)
     for (const Crossing& c : net_.inputs) {
@@ -156,7 +166,7 @@ void StageExecutor::forward(const Instruction& i, bool again) {
     }
   if (keep) return;
   if (!place_.learns) {
-    alive_.erase(i.micro_batch());
+    end_of(i.micro_batch());
     return;
   }
   std::size_t next = 0;  // Only what came in waits for the recomputation.
@@ -173,7 +183,7 @@ void StageExecutor::post(const Instruction& i, bool gradient, std::vector<Array>
 }
 
 void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from) {
-  Activations& a = alive_.at(i.micro_batch());
+  Activations& a = alive(i.micro_batch());
   const bool input_side = i.kind != InstructionKind::WeightGradient;
   const bool weight_side = i.kind != InstructionKind::InputGradient;
   a.gradients.resize(net_.values.size());
@@ -206,7 +216,53 @@ void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from
       }
     post(i, true, a.gradients);
   }
-  if (weight_side) alive_.erase(i.micro_batch());
+  if (weight_side) end_of(i.micro_batch());
+}
+
+namespace {
+
+/// Moves arrays to another memory; those that share their numbers still do afterwards.
+void move_arrays(const std::vector<Array*>& arrays, DeviceMemory& to) {
+  std::map<const void*, Array> moved;  // By where they were.
+  for (Array* const array : arrays) {
+    const Tensor from = array->tensor();
+    Array& copy = moved[from.data];
+    if (!copy) {
+      copy =
+          Array(to, from.rows, from.columns, Use::Activations, from.is_wide ? NumberWidth::Wide : NumberWidth::Narrow);
+      to.kernels().copy(from.data, copy.data(), bytes_of(to.kernels(), from));
+    }
+    *array = copy;
+  }
+}
+
+}  // namespace
+
+void StageExecutor::offload(int micro, double share, DeviceMemory& host) {
+  Activations& a = alive(micro);
+  std::vector<Array*> arrays;
+  double total = 0;
+  for (std::vector<Array>* const list : {&a.values, &a.saved})
+    for (Array& array : *list)
+      if (array) arrays.push_back(&array), total += bytes(array);
+  double before = 0;
+  std::erase_if(arrays, [&](const Array* array) {
+    const double middle = before + bytes(*array) / 2;
+    before += bytes(*array);
+    return middle > share * total;
+  });
+  move_arrays(arrays, host);
+  const std::lock_guard lock(alive_mutex_);
+  on_host_[micro] = std::move(arrays);
+}
+
+void StageExecutor::fetch(int micro) {
+  std::vector<Array*> arrays;
+  {
+    const std::lock_guard lock(alive_mutex_);
+    arrays = std::move(on_host_.extract(micro).mapped());
+  }
+  move_arrays(arrays, memory_);
 }
 
 /// Divided weights that stay gathered are gathered by all members in the first instruction that reads a version.

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "backends/real/net_run.hpp"
@@ -39,6 +40,10 @@ class StageExecutor {
   using SummedFrom = std::function<void(std::int64_t number)>;
   /// `summed_from` is empty unless something waits for a part of a backward.
   void compute(InstructionId, const SummedFrom& summed_from = {});
+  /// Between a forward and its backward: moves what the backward needs to the memory of a host, as many arrays as come
+  /// closest to this share of all bytes, and back. Another thread than that of compute() may do it.
+  void offload(int micro, double share, DeviceMemory& host);
+  void fetch(int micro);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
   std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
   /// Copies the data of a micro-batch to the address from which every iteration reads it.
@@ -83,6 +88,8 @@ class StageExecutor {
   [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;
   void post(const Instruction&, bool gradient, std::vector<Array>& values);
   Array& slot(int micro);
+  Activations& alive(int micro);
+  void end_of(int micro);
   const void* numbers_of(const Weights&);
   void gather_updated();
   void sum_section(const WeightSection&, const Tensor& sum);
@@ -93,6 +100,7 @@ class StageExecutor {
     return {static_cast<char*>(array.data) + first * width, 1, count, array.is_wide};
   }
   Samples samples(int micro) const;
+  double bytes(const Array& a) const { return static_cast<double>(bytes_of(memory_.kernels(), a.tensor())); }
 
   const StageNet& net_;
   StagePlace place_;
@@ -103,9 +111,11 @@ class StageExecutor {
   std::unique_ptr<WeightStore> weights_;
   DeviceMemory prepared_;  ///< Not part of the measured memory.
   NetRun run_;
-  std::map<int, Activations> alive_;  ///< By micro-batch.
-  std::map<int, Array> slots_;        ///< Sums of gradients: one, or one for each micro-batch.
-  Weights gathered_;                  ///< All numbers of weights that the data group divides.
+  std::mutex alive_mutex_;                      ///< For the next two maps, not for what is in them.
+  std::map<int, Activations> alive_;            ///< By micro-batch.
+  std::map<int, std::vector<Array*>> on_host_;  ///< Of these, by micro-batch.
+  std::map<int, Array> slots_;                  ///< Sums of gradients: one, or one for each micro-batch.
+  Weights gathered_;                            ///< All numbers of weights that the data group divides.
   struct Loss {
     double value = 0;
     std::vector<Array> numbers;       ///< Parts of the loss that are still on the device.

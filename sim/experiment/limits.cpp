@@ -240,6 +240,26 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
                fmt::format("a divisor of {}; or --backend ideal, fluid or simgrid", head_shape(op).key_value_heads));
 }
 
+/// Threads copy stashes; nothing else of `plan.offload` really happens.
+void check_real_offload(const CompiledExperiment& c, const std::string& backend) {
+  const std::optional<Offload>& offload = c.experiment.plan.offload;
+  if (!offload) return;
+  const auto refuse = [&](const std::string& what, const std::string& help) {
+    throw InputError({{c.experiment.plan.where("offload"), "plan.offload", what, help, "offload"}});
+  };
+  if (backend != "cpu")
+    refuse(fmt::format("the backend '{}' keeps all that a stage has in one arena of its device, and copies none of it "
+                       "to host memory",
+                       backend),
+           "--backend cpu, ideal, fluid or simgrid; or take offload out of the plan");
+  if (c.experiment.run.emulated)
+    refuse("with run.compute: emulated devices sleep and keep nothing that could be copied",
+           "run.compute: real; or --backend ideal, fluid or simgrid");
+  if (offload->optimizer > 0)
+    refuse(fmt::format("the backend '{}' updates weights where they are, and not on a host", backend),
+           "--backend ideal, fluid or simgrid; or take optimizer out of offload");
+}
+
 }  // namespace
 
 void check_real_run(const CompiledExperiment& c, const std::string& backend, bool links_change) {
@@ -249,12 +269,7 @@ void check_real_run(const CompiledExperiment& c, const std::string& backend, boo
                                    "whole loss where its scores are",
                                    backend),
                        "--backend ideal, fluid or simgrid; or vocabulary: ends", "vocabulary"}});
-  if (c.experiment.plan.offload)
-    throw InputError({{c.experiment.plan.where("offload"), "plan.offload",
-                       fmt::format("the backend '{}' keeps all that a stage has in one arena of its device, and copies "
-                                   "none of it to host memory",
-                                   backend),
-                       "--backend ideal, fluid or simgrid; or take offload out of the plan", "offload"}});
+  check_real_offload(c, backend);
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);
   check_real_packs(c, backend);

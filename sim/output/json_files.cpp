@@ -94,13 +94,12 @@ Json learnt_json(const Learnt& learnt, const Cluster& cluster) {
   for (const DeviceId d : learnt.memory.ids()) {
     if (!cluster.devices.contains(d)) break;
     const MeasuredMemory& m = learnt.memory[d];
-    json["memory"].push_back(JsonObject{{"name", cluster.devices[d].name},
-                                        {"total_bytes", m.total.value},
-                                        {"weights_bytes", m.weights.value},
-                                        {"weight_buffers", m.weight_buffers},
-                                        {"gradients_bytes", m.gradients.value},
-                                        {"optimizer_bytes", m.optimizer.value},
-                                        {"activations_bytes", m.activations.value}});
+    Json memory = JsonObject{{"name", cluster.devices[d].name},         {"total_bytes", m.total.value},
+                             {"weights_bytes", m.weights.value},        {"weight_buffers", m.weight_buffers},
+                             {"gradients_bytes", m.gradients.value},    {"optimizer_bytes", m.optimizer.value},
+                             {"activations_bytes", m.activations.value}};
+    if (m.host.value > 0) memory["host_bytes"] = m.host.value;
+    json["memory"].push_back(std::move(memory));
   }
   return json;
 }

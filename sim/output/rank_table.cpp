@@ -196,17 +196,19 @@ std::string measured_memory_table(const Learnt& learnt, const Cluster& cluster, 
   const auto part = [&](Bytes MeasuredMemory::*bytes) {
     return [&, bytes](const Row& d) { return learnt.memory[d].*bytes; };
   };
-  const TableColumns<Row> columns{
-      {{.heading = "measured", .width = 12, .align = TextAlign::Left},
-       [&](const Row& d) { return cluster.devices[d].name; }},
-      {{.heading = "memory", .width = 12}, part(&MeasuredMemory::total)},
-      {{.heading = "weights", .width = 22},
-       [&](const Row& d) {
-         return fmt::format("{} in {}", to_text(learnt.memory[d].weights), learnt.memory[d].weight_buffers);
-       }},
-      {{.heading = "gradients", .width = 12, .drop_order = 2}, part(&MeasuredMemory::gradients)},
-      {{.heading = "optimizer", .width = 12, .drop_order = 1}, part(&MeasuredMemory::optimizer)},
-      {{.heading = "activations", .width = 12}, part(&MeasuredMemory::activations)}};
+  TableColumns<Row> columns{{{.heading = "measured", .width = 12, .align = TextAlign::Left},
+                             [&](const Row& d) { return cluster.devices[d].name; }},
+                            {{.heading = "memory", .width = 12}, part(&MeasuredMemory::total)},
+                            {{.heading = "weights", .width = 22},
+                             [&](const Row& d) {
+                               return fmt::format("{} in {}", to_text(learnt.memory[d].weights),
+                                                  learnt.memory[d].weight_buffers);
+                             }},
+                            {{.heading = "gradients", .width = 12, .drop_order = 2}, part(&MeasuredMemory::gradients)},
+                            {{.heading = "optimizer", .width = 12, .drop_order = 1}, part(&MeasuredMemory::optimizer)},
+                            {{.heading = "activations", .width = 12}, part(&MeasuredMemory::activations)}};
+  if (std::any_of(used.begin(), used.end(), [&](DeviceId d) { return learnt.memory[d].host.value > 0; }))
+    columns.push_back({{.heading = "on host", .width = 12}, part(&MeasuredMemory::host)});
   return to_text(make_table<Row>(columns, used), layout);
 }
 

@@ -164,7 +164,8 @@ const MapSpec& measured_memory_fields() {
                  amount("weights_bytes").doc("Weights, all versions."),
                  count("weight_buffers").doc("Buffers that hold a version of the weights."),
                  amount("gradients_bytes").doc("Gradients."), amount("optimizer_bytes").doc("Optimizer state."),
-                 amount("activations_bytes").doc("Activations.")}};
+                 amount("activations_bytes").doc("Activations."),
+                 amount("host_bytes").optional().doc("Activations in the memory of its host, apart from the sum.")}};
   return spec;
 }
 

@@ -25,6 +25,7 @@ struct Provenance {
 struct MeasuredMemory {
   Bytes total, weights, gradients, optimizer, activations;
   int weight_buffers = 0;  ///< Most weight-sized buffers alive at once, all stages of the device together.
+  Bytes host;              ///< Taken for the device in the memory of its host.
 };
 
 /// The loss of the real weights, all stages after the same number of updates, on a fixed set of samples.

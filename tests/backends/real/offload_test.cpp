@@ -1,0 +1,93 @@
+// Stashes in host memory, really copied: the same numbers to the last bit, and less memory on the devices.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/core/random.hpp"
+#include "sim/experiment/run.hpp"
+#include "tests/support/trials.hpp"
+
+namespace stagecraft::real_offload_test {
+namespace {
+
+const std::string kHost = "cluster={base: threads-8, host: {memory: 1 TiB, down: {bandwidth: 1000 GB/s}}}";
+
+CompiledExperiment compiled(std::vector<std::string> sets, const std::string& offload) {
+  sets.insert(sets.end(),
+              {kHost, "model.layers=4", "model.hidden=16", "model.heads=4", "model.vocabulary=50", "run.iterations=3"});
+  if (!offload.empty()) sets.push_back("plan.offload=" + offload);
+  return compile(load_experiment("examples/cpu-transformer", sets));
+}
+
+Learnt run(const std::vector<std::string>& sets, const std::string& offload, bool one_thread = false) {
+  return *execute(compiled(sets, offload), "cpu", one_thread).learnt;
+}
+
+int copies(const CompiledExperiment& c) {
+  return static_cast<int>(std::count_if(c.program.collectives.begin(), c.program.collectives.end(),
+                                        [](const CollectiveCall& call) { return call.purpose == Purpose::Stash; }));
+}
+
+}  // namespace
+
+TEST_CASE("all stashes of GPipe on the host: no bit changes") {
+  const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=8"};
+  const std::string all = "{activations: 100 %}";
+  CHECK(copies(compiled(sets, all)) > 2 * 2 * 3);
+  const Learnt without = run(sets, {}), with = run(sets, all);
+  CHECK(with.weights == without.weights);
+  CHECK(with.losses == without.losses);
+  for (const DeviceId d : {DeviceId{0}, DeviceId{1}}) {
+    CHECK(without.memory[d].host.value == 0);
+    CHECK(with.memory[d].host.value > 0);  // How much depends on when threads get to it.
+  }
+}
+
+TEST_CASE("where one thread makes each copy at once, the host has all stashes but two, and the device few at a time") {
+  const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=8"};
+  const MeasuredMemory without = run(sets, {}, true).memory[DeviceId{0}],
+                       with = run(sets, "{activations: 100 %}", true).memory[DeviceId{0}];
+  const double stash = without.activations.value / 8;
+  MESSAGE(with.host.value / stash, " ", with.activations.value / stash);
+  CHECK(with.host.value > 6 * stash);
+  CHECK(with.host.value < 8 * stash);
+  CHECK(with.activations.value < 4 * stash);
+}
+
+TEST_CASE("a part of a stash is whole arrays, as many as come closest to it") {
+  const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=8"};
+  const auto on_host = [&](const char* share) {
+    return run(sets, fmt::format("{{activations: {}}}", share), true).memory[DeviceId{0}].host.value;
+  };
+  const double all = on_host("100 %");
+  CHECK(on_host("50 %") > 0.4 * all);
+  CHECK(on_host("50 %") < 0.6 * all);
+  CHECK(on_host("1 %") < 0.1 * all);
+}
+
+TEST_CASE("any schedule, share and order of fetches gives the weights of a run without a host") {
+  const std::vector<std::string> schedules{
+      "1f1b", "gpipe", "zb-h1", "zb-h2", "2bw", "pipedream", "{name: interleaved, chunks: 2}"};
+  for (int trial = 0; trial < test::trials(200, 12); ++trial) {
+    CAPTURE(trial);
+    Rng random(trial, "offload");
+    const std::string& schedule = schedules[random.integer(0, static_cast<int>(schedules.size()) - 1)];
+    const int stages = schedule[0] == '{' ? 4 : random.integer(2, 3);
+    const std::vector<std::string> sets{"run.schedule=" + schedule, fmt::format("plan.stages={}", stages),
+                                        fmt::format("run.micro_batches={}", 4 * random.integer(1, 2)),
+                                        fmt::format("plan.micro_batch_size={}", random.integer(1, 2))};
+    const std::string offload = fmt::format("{{activations: {} %, ahead: {}, late: {}}}", 10 * random.integer(1, 10),
+                                            random.integer(1, 3), random.integer(0, 1) == 1);
+    const bool one_thread = random.integer(0, 2) == 0;
+    CAPTURE(schedule);
+    CAPTURE(offload);
+    const Learnt without = run(sets, {}), with = run(sets, offload, one_thread);
+    CHECK(with.weights == without.weights);
+    CHECK(with.losses == without.losses);
+  }
+}
+
+}  // namespace stagecraft::real_offload_test
