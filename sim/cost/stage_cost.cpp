@@ -111,11 +111,23 @@ namespace {
 /// Devices that share the rows of an array which every operation reads whole.
 double rows_divided(const Degrees& d) { return d.context * (d.sequence ? d.tensor : 1); }
 
+/// Numbers of a sample that a layer keeps in addition to the arrays of its operations: masks of dropout on the sums of
+/// a layer of GPT. They have the rows of the sums.
+double mask_numbers(const Layer& layer, double number_bytes) {
+  double listed = 0;
+  for (const KeptArray& array : kept_arrays(layer.operations))
+    if (!array.probabilities) listed += array.numbers;
+  return listed > 0 ? std::max(0.0, (layer.stash - layer.core.stash).value / number_bytes - listed) : 0;
+}
+
 /// What each device has for the load, over what a layer keeps of whole samples: arrays are divided as the operations
-/// that read them. The inside of attention, which selective recomputation drops, is divided by heads.
-double kept_share(const Layer& layer, const Degrees& d, const Load& load, bool core) {
+/// that read them, so without sequence parallelism each of t devices keeps s b h (10 + 24 / t) bytes of a layer of GPT
+/// (Korthikanti et al., MLSys 2023, table 2). The inside of attention, which selective recomputation drops, is divided
+/// by heads.
+double kept_share(const Layer& layer, const Degrees& d, const Load& load, double number_bytes, bool core) {
   const double rows = rows_divided(d), parts = d.context * d.tensor;
-  double total = 0, here = 0;
+  const double masks = core ? 0 : mask_numbers(layer, number_bytes);
+  double total = masks, here = masks > 0 ? masks * load.rows_factor(layer.operations.back()) / rows : 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities != core) continue;
     total += array.numbers;
@@ -126,10 +138,10 @@ double kept_share(const Layer& layer, const Degrees& d, const Load& load, bool c
 }
 
 /// The share of what a layer keeps on each device, without the inside of attention, that recomputed outputs are.
-double recomputed_outputs_share(const Layer& layer, const Degrees& d, const Load& load) {
-  const double rows = rows_divided(d), parts = d.context * d.tensor;
+double recomputed_outputs_share(const Layer& layer, const Degrees& d, const Load& load, double number_bytes) {
+  const double rows = rows_divided(d), parts = d.context * d.tensor, masks = mask_numbers(layer, number_bytes);
   const std::vector<bool> again = recomputed_outputs(layer.operations);
-  double total = 0, dropped = 0;
+  double total = masks > 0 ? masks * load.rows_factor(layer.operations.back()) / rows : 0, dropped = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities) continue;
     const double here = array.numbers * kept_factor(layer.operations, array, load) /
@@ -428,15 +440,16 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   MemoryUnits memory = parameter_memory(layer.parameters, model.precision);
   if (layer.operations.empty()) require_whole_samples(layer, load);
   Bytes whole = layer.stash * load.samples, core = layer.core.stash * load.samples;
+  const double number_bytes = model.precision.activation;
   if (d.group() > 1 || !load.has_whole_samples()) {
-    core = core * kept_share(layer, d, load, true);
-    whole = core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, false);
+    core = core * kept_share(layer, d, load, number_bytes, true);
+    whole = core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, number_bytes, false);
   }
   memory.stash = whole;
   if (recomputation == Recomputation::None) return memory;
   Bytes dropped = core;
   if (recomputation == Recomputation::Outputs) {
-    dropped = recomputed_outputs_share(layer, d, load) * (whole - core);
+    dropped = recomputed_outputs_share(layer, d, load, number_bytes) * (whole - core);
   } else if (recomputation != Recomputation::Selective) {  // It keeps its inputs, which are divided by rows alone.
     Bytes inputs;
     for (const LayerId from : layer.inputs)

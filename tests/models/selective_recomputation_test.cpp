@@ -67,6 +67,23 @@ TEST_CASE("a layer keeps all, all but the inside of attention, or its input") {
         34 * kHidden);
 }
 
+TEST_CASE("a device of a tensor group keeps (10 t + 24) / t s b h bytes and its heads' inside of attention") {
+  const ModelGraph model = gpt();
+  const LayerId layer{2};
+  for (const int t : {2, 4, 8}) {
+    CAPTURE(t);
+    const auto stash = [&](Recomputation recomputation, bool sequence) {
+      return layer_memory(model, layer, recomputation, whole_samples(b), {.tensor = t, .sequence = sequence})
+          .stash.value;
+    };
+    CHECK(stash(Recomputation::None, false) == doctest::Approx((10 + 24.0 / t) * kHidden + kInside / t));
+    CHECK(stash(Recomputation::Selective, false) == doctest::Approx((10 + 24.0 / t) * kHidden));
+    CHECK(stash(Recomputation::None, true) == doctest::Approx((34 * kHidden + kInside) / t));
+    // Outputs of both norms and of the activation are computed again; masks of dropout stay.
+    CHECK(stash(Recomputation::Outputs, false) == doctest::Approx((6 + 16.0 / t) * kHidden + kInside / t));
+  }
+}
+
 TEST_CASE("a layer computes the inside of attention again in the input gradient") {
   const double forward = b * (24 * s * h * h + 4 * s * s * h) / 1e12, inside = b * 4 * s * s * h / 1e12;
   const StageCost none = of_one_layer(gpt(), "none"), selective = of_one_layer(gpt(), "selective");
