@@ -65,6 +65,14 @@ PassKernels unfused_attention(const AttentionShape& shape, NumberFormat format, 
   return kernels;
 }
 
+/// A product of a narrow format has its input cast before the forward and the gradient of its output before the
+/// backward: 2 bytes of a number are read, and a byte for each of both directions in which products read it is written.
+void add_casts(PassKernels& kernels, double in, double out, NumberFormat format) {
+  if (!is_narrow(format)) return;
+  kernels.forward.push_back(memory_bound(4 * in));
+  kernels.input_gradient.push_back(memory_bound(4 * out));
+}
+
 }  // namespace
 
 void PassKernels::add(const PassKernels& other) {
@@ -83,10 +91,7 @@ PassKernels linear_kernels(double rows, double in, double out, NumberFormat form
   PassKernels kernels{
       {product(rows, out, in, format)}, {product(rows, in, out, format)}, {product(out, in, rows, format)}};
   kernels.weight_gradient.front().output_bytes = software.weight_gradient_bytes;
-  if (is_narrow(format)) {
-    kernels.forward.push_back(memory_bound(4 * rows * in));
-    kernels.input_gradient.push_back(memory_bound(4 * rows * out));
-  }
+  add_casts(kernels, rows * in, rows * out, format);
   return kernels;
 }
 
@@ -145,7 +150,9 @@ PassKernels grouped_kernels(double experts, double rows, double in, double out, 
   kernel.kind = KernelKind::GroupedProduct;
   kernel.batch = experts;
   kernel.count = 2;
-  return {{kernel}, {kernel}, {kernel}};
+  PassKernels kernels{{kernel}, {kernel}, {kernel}};
+  add_casts(kernels, experts * rows * in, experts * rows * out, format);
+  return kernels;
 }
 
 }  // namespace stagecraft

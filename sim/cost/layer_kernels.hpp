@@ -50,7 +50,8 @@ PassKernels attention_kernels(const AttentionShape&, NumberFormat, NumberFormat 
 PassKernels router_kernels(double tokens, double hidden, double experts, NumberFormat wide, const SoftwareStack&);
 /// Rows that are brought into the order of experts, or back.
 PassKernels permutation_kernels(double numbers);
-/// One linear operation of each of `experts` experts, with `rows` rows each.
+/// One linear operation of each of `experts` experts, with `rows` rows each. Their casts are separate kernels, too
+/// (split_quantize and group_quantize of Transformer Engine's GroupedLinear).
 PassKernels grouped_kernels(double experts, double rows, double in, double out, NumberFormat);
 
 }  // namespace stagecraft

@@ -84,6 +84,11 @@ TEST_CASE("8-bit factors halve what a product reads, and cost casts") {
   CHECK(narrow.forward.back().bytes.value == 4 * 10 * 20);
   CHECK(narrow.input_gradient.back().bytes.value == 4 * 10 * 30);
   CHECK(narrow.weight_gradient.back().output_bytes == 4);
+  CHECK(grouped_kernels(4, 10, 20, 30, NumberFormat::Bf16).forward.size() == 1);
+  const PassKernels experts = grouped_kernels(4, 10, 20, 30, NumberFormat::MxFp8);
+  CHECK(experts.forward.back().bytes.value == 4 * (4 * 10) * 20);
+  CHECK(experts.input_gradient.back().bytes.value == 4 * (4 * 10) * 30);
+  CHECK(experts.weight_gradient.size() == 1);
 }
 
 TEST_CASE("a format that the device does not have is refused") {
