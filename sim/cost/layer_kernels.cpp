@@ -145,6 +145,8 @@ PassKernels permutation_kernels(double numbers) {
   return kernels;
 }
 
+PassKernels weighted_bias_kernels(double numbers) { return memory_bound_both(28 * numbers, 40 * numbers, 1, 1); }
+
 PassKernels grouped_kernels(double experts, double rows, double in, double out, NumberFormat format) {
   Kernel kernel = product(rows, out, in, format);
   kernel.kind = KernelKind::GroupedProduct;

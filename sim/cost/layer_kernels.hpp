@@ -53,5 +53,10 @@ PassKernels permutation_kernels(double numbers);
 /// One linear operation of each of `experts` experts, with `rows` rows each. Their casts are separate kernels, too
 /// (split_quantize and group_quantize of Transformer Engine's GroupedLinear).
 PassKernels grouped_kernels(double experts, double rows, double in, double out, NumberFormat);
+/// The bias of each expert times the weight of a row, added to rows that a product left in 16 bits. Megatron-Core does
+/// it for one expert after the other in fp32 (TEGroupedMLP._apply_bias). Bytes of each number: forward 28, of which the
+/// product writes 4, the sum reads 6 and writes 4, the concatenation moves 8 and the cast 6; backward 40, of which
+/// casts move 12, the concatenation 4, and gradients of bias and weights 12 each.
+PassKernels weighted_bias_kernels(double numbers);
 
 }  // namespace stagecraft

@@ -123,7 +123,10 @@ class OperationPart {
     const double experts = double(op_.experts) / degrees_.expert;
     const double in = op_.inner / (op_.within_expert == Division::Row ? double(degrees_.expert_tensor) : 1);
     const double out = op_.columns / (op_.within_expert == Division::Column ? double(degrees_.expert_tensor) : 1);
-    return grouped_kernels(experts, rows() / experts, in, out, formats_.products);
+    PassKernels kernels = grouped_kernels(experts, rows() / experts, in, out, formats_.products);
+    const bool is_last = op_.within_expert == Division::Row;
+    if (op_.bias && is_last && software_.weights_in_experts) kernels.add(weighted_bias_kernels(rows() * op_.columns));
+    return kernels;
   }
 
   const Operation& op_;

@@ -99,6 +99,7 @@ SoftwareStack megatron_core(std::string_view name, std::string_view summary, std
   s.releases = kMegatronReleases;
   s.share_factors = kNemoShares;
   s.launch = {kMegatronLaunch, kMegatronLaunch};
+  s.weights_in_experts = true;  // "Memory efficient token permutation", in Megatron-Core from 0.13.
   s.overlap_share[Overlap::Tensor] = 0.8;
   s.overlap_share[Overlap::Gradients] = s.overlap_share[Overlap::Weights] = s.overlap_share[Overlap::Experts] = 0.9;
   s.buckets = kMegatronBuckets;
@@ -126,6 +127,7 @@ SoftwareStack nemo() {
                                   "NVIDIA/NeMo 24.07 to 25.07, performance guide and default configurations");
   s.releases = kNemoReleases;
   s.launch = {kBridgeLaunch, kBridgeLaunch};
+  s.weights_in_experts = false;  // Most of its releases are older than Megatron-Core 0.13.
   s.overlap[Overlap::Tensor] = true;
   set_gradient_bytes(s, 2);
   s.pair_overlap = 0;

@@ -58,17 +58,19 @@ struct SoftwareStack {
   AttentionKernel attention_kernel = AttentionKernel::CuDnn;  ///< What runs attention that is fused.
   /// Time of a host for each kernel; 10 us without much of a framework around it, which is assumed.
   EnumArray<Host, Seconds, kHosts> launch{Seconds{10e-6}, Seconds{10e-6}};
-  bool graphs = false;           ///< CUDA graphs launch whole passes, so that no kernel waits for the host.
-  double pass_overlap = 1;       ///< Share of gathers of divided weights and sums of their gradients in each pass that
-                                 ///< runs next to the pass, where that overlap is on.
-  bool prices = true;            ///< False for `none` alone, which says nothing of kernels and collectives: layers
-                                 ///< cost what their amounts say, no group divides them, and sums of gradients
-                                 ///< before an update are messages.
-  bool fused_attention = true;   ///< Attention is one kernel that keeps no scores.
-  bool dropout = false;          ///< Sums and softmax apply dropout and move its mask.
-  double norm_traffic = 1;       ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
-  bool balanced_context = true;  ///< Each context rank has an early and a late part of the sequence, so that causal
-                                 ///< attention takes equally long on all of them.
+  bool graphs = false;          ///< CUDA graphs launch whole passes, so that no kernel waits for the host.
+  double pass_overlap = 1;      ///< Share of gathers of divided weights and sums of their gradients in each pass that
+                                ///< runs next to the pass, where that overlap is on.
+  bool prices = true;           ///< False for `none` alone, which says nothing of kernels and collectives: layers
+                                ///< cost what their amounts say, no group divides them, and sums of gradients
+                                ///< before an update are messages.
+  bool fused_attention = true;  ///< Attention is one kernel that keeps no scores.
+  bool weights_in_experts = false;  ///< The activation inside of experts multiplies rows with their routing weights, so
+                                    ///< that a combination keeps nothing. A bias after it is weighted apart, in fp32.
+  bool dropout = false;             ///< Sums and softmax apply dropout and move its mask.
+  double norm_traffic = 1;          ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
+  bool balanced_context = true;     ///< Each context rank has an early and a late part of the sequence, so that causal
+                                    ///< attention takes equally long on all of them.
   double weight_gradient_bytes = 4;  ///< Bytes of each number that a weight-gradient product writes.
   OverlapSwitches overlap{false, true, true, true, false, false};  ///< What is on.
   /// Share that each hides where it is on: of the collectives of the tensor group, of the sum of gradients and of the

@@ -84,9 +84,10 @@ std::optional<Suggestion> less_oversubscription(const DiagnosisInput& in, const 
 /// Whether two software stacks run the same kernels with the same bytes, so that they differ in overlap alone.
 bool same_kernels(const SoftwareStack& a, const SoftwareStack& b) {
   const auto kernels = [](const SoftwareStack& s) {
-    return std::tuple(s.fused_attention, s.dropout, s.norm_traffic, s.balanced_context, s.weight_gradient_bytes,
-                      s.dispatch_bytes, s.gradient_bytes, s.gradient_copy_bytes, s.optimizer_traffic,
-                      s.gradient_traffic, s.loss_forward_traffic, s.loss_backward_traffic, s.blocking_launches);
+    return std::tuple(s.fused_attention, s.weights_in_experts, s.dropout, s.norm_traffic, s.balanced_context,
+                      s.weight_gradient_bytes, s.dispatch_bytes, s.gradient_bytes, s.gradient_copy_bytes,
+                      s.optimizer_traffic, s.gradient_traffic, s.loss_forward_traffic, s.loss_backward_traffic,
+                      s.blocking_launches);
   };
   return kernels(a) == kernels(b);
 }

@@ -47,6 +47,7 @@ std::vector<config::Field> shape_fields() {
           integer("key_value_heads", 0, 1e6).fallback("0").doc("Heads of keys and values; 0: as many as heads."),
           integer("width", 0, 1e8).fallback("0").doc("Inner width of the feed-forward; 0: four times the width."),
           boolean("gated").fallback("false").doc("The feed-forward has a gate."),
+          boolean("bias").fallback("false").doc("Products have biases although the feed-forward has a gate."),
           integer("vocabulary", 1, 1e8).doc("Words."),
           boolean("tied").fallback("true").doc("Embedding and head share their weights."),
           integer("head_width", 0, 1e6).fallback("0").doc("Numbers of a head; 0: the width over the heads."),

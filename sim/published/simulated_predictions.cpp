@@ -74,7 +74,8 @@ std::string model_text(const MeasuredRun& m, const SoftwareStack& software) {
       m.count("layers"), hidden, heads, width > 0 ? width : 4 * hidden, m.count("sequence"), m.count("vocabulary"),
       is_true(m, "tied"), software.fused_attention);
   if (software.dropout && !software.fused_attention) text += ", attention_dropout: true";
-  if (is_true(m, "gated")) text += ", gated: true, norm: rms, positions: rotary, bias: false";
+  if (is_true(m, "gated"))
+    text += fmt::format(", gated: true, norm: rms, positions: rotary, bias: {}", is_true(m, "bias"));
   const int keys = m.count("key_value_heads");
   if (!m.row.has("latent") && keys > 0 && keys != heads) text += fmt::format(", key_value_heads: {}", keys);
   if (const int head = m.count("head_width"); head > 0) text += fmt::format(", head_width: {}", head);

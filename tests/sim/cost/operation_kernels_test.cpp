@@ -168,6 +168,29 @@ TEST_CASE("a group divides the operations of each of its axes") {
   CHECK(bytes({.tensor = 4, .sequence = true}) == 4.0 * kTokens * kHidden / 4);
 }
 
+TEST_CASE("a bias after the second product of experts is weighted apart where the activation has the routing weights") {
+  Operation second{.kind = GroupedLinear,
+                   .inputs = {-1},
+                   .rows = 8 * kTokens,
+                   .columns = kHidden,
+                   .inner = 2048,
+                   .experts = 64,
+                   .active = 8,
+                   .division = Division::Experts,
+                   .within_expert = Division::Row};
+  const auto forward = [](const Operation& op, const char* stack) {
+    return kernels_of(op, {.expert = 8}, whole_samples(1), {}, software_stack(stack)).forward;
+  };
+  REQUIRE(forward(second, "megatron-core").size() == 2);
+  CHECK(forward(second, "megatron-core").back().bytes.value == doctest::Approx(28.0 * 8 * kTokens * kHidden));
+  CHECK(forward(second, "nemo").size() == 1);  // Its combination weights the rows.
+  Operation first = second;
+  first.within_expert = Division::Column;
+  CHECK(forward(first, "megatron-core").size() == 1);  // The product adds it.
+  second.bias = false;
+  CHECK(forward(second, "megatron-core").size() == 1);
+}
+
 TEST_CASE("scores of words stay in 16 bits, and views have no kernels") {
   const PassKernels head = kernels_of(linear(kHidden, 128256, Division::Vocabulary), {.tensor = 4}, whole_samples(1),
                                       {NumberFormat::Fp8, NumberFormat::Bf16}, software_stack("plain"));
