@@ -40,6 +40,12 @@ constexpr double bytes_of(NumberFormat format) {
   return kBytes[static_cast<std::size_t>(format)];
 }
 
+/// Bytes of one number with the scale of its block: a byte for 32 numbers of mxfp8, and for 16 of nvfp4.
+constexpr double scaled_bytes_of(NumberFormat format) {
+  constexpr double kScales[] = {0, 0, 0, 0, 0, 1.0 / 32, 1.0 / 16};
+  return bytes_of(format) + kScales[static_cast<std::size_t>(format)];
+}
+
 /// Whether numbers of 16 bits have to be cast to the format before a product.
 constexpr bool is_narrow(NumberFormat format) { return format >= NumberFormat::Fp8; }
 

@@ -67,10 +67,12 @@ struct SoftwareStack {
   bool fused_attention = true;  ///< Attention is one kernel that keeps no scores.
   bool weights_in_experts = false;  ///< The activation inside of experts multiplies rows with their routing weights, so
                                     ///< that a combination keeps nothing. A bias after it is weighted apart, in fp32.
-  bool dropout = false;             ///< Sums and softmax apply dropout and move its mask.
-  double norm_traffic = 1;          ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
-  bool balanced_context = true;     ///< Each context rank has an early and a late part of the sequence, so that causal
-                                    ///< attention takes equally long on all of them.
+  bool keeps_casts =
+      false;             ///< Where one product of a narrow format reads an array, its cast is kept and not the array.
+  bool dropout = false;  ///< Sums and softmax apply dropout and move its mask.
+  double norm_traffic = 1;           ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
+  bool balanced_context = true;      ///< Each context rank has an early and a late part of the sequence, so that causal
+                                     ///< attention takes equally long on all of them.
   double weight_gradient_bytes = 4;  ///< Bytes of each number that a weight-gradient product writes.
   OverlapSwitches overlap{false, true, true, true, false, false};  ///< What is on.
   /// Share that each hides where it is on: of the collectives of the tensor group, of the sum of gradients and of the

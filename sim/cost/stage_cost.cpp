@@ -120,31 +120,53 @@ double mask_numbers(const Layer& layer, double number_bytes) {
   return listed > 0 ? std::max(0.0, (layer.stash - layer.core.stash).value / number_bytes - listed) : 0;
 }
 
+/// Numbers of an array that a layer keeps under these rules, in numbers of activations.
+double numbers_under(const CostRules* rules, const KeptArray& array, const Layer& layer, double number_bytes) {
+  if (!rules) return array.numbers;
+  const SoftwareStack& software = rules->software;
+  const bool is_combined =
+      array.division == ArrayDivision::Expert && layer.operations[array.operation].kind == OperationKind::Combine;
+  if (is_combined && software.weights_in_experts) return 0;
+  const bool is_cast = software.keeps_casts && array.of_one_product && is_narrow(rules->format);
+  return is_cast ? array.numbers * scaled_bytes_of(rules->format) / number_bytes : array.numbers;
+}
+
+/// Whether a layer keeps less under these rules than its arrays in the format of activations.
+bool keeps_less(const CostRules* rules, const Layer& layer, double number_bytes) {
+  if (!rules || !(rules->software.weights_in_experts || rules->software.keeps_casts)) return false;
+  const std::vector<KeptArray> arrays = kept_arrays(layer.operations);
+  return std::any_of(arrays.begin(), arrays.end(), [&](const KeptArray& array) {
+    return numbers_under(rules, array, layer, number_bytes) < array.numbers;
+  });
+}
+
 /// What each device has for the load, over what a layer keeps of whole samples: arrays are divided as the operations
 /// that read them, so without sequence parallelism each of t devices keeps s b h (10 + 24 / t) bytes of a layer of GPT
 /// (Korthikanti et al., MLSys 2023, table 2). The inside of attention, which selective recomputation drops, is divided
 /// by heads.
-double kept_share(const Layer& layer, const Degrees& d, const Load& load, double number_bytes, bool core) {
+double kept_share(const Layer& layer, const Degrees& d, const Load& load, double number_bytes, bool core,
+                  const CostRules* rules) {
   const double rows = rows_divided(d), parts = d.context * d.tensor;
   const double masks = core ? 0 : mask_numbers(layer, number_bytes);
   double total = masks, here = masks > 0 ? masks * load.rows_factor(layer.operations.back()) / rows : 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities != core) continue;
     total += array.numbers;
-    here += array.numbers * kept_factor(layer.operations, array, load) /
+    here += numbers_under(rules, array, layer, number_bytes) * kept_factor(layer.operations, array, load) /
             (array.division == ArrayDivision::Sequence ? rows : parts);
   }
   return total > 0 ? here / total : 1 / (core ? parts : rows);
 }
 
 /// The share of what a layer keeps on each device, without the inside of attention, that recomputed outputs are.
-double recomputed_outputs_share(const Layer& layer, const Degrees& d, const Load& load, double number_bytes) {
+double recomputed_outputs_share(const Layer& layer, const Degrees& d, const Load& load, double number_bytes,
+                                const CostRules* rules) {
   const double rows = rows_divided(d), parts = d.context * d.tensor, masks = mask_numbers(layer, number_bytes);
   const std::vector<bool> again = recomputed_outputs(layer.operations);
   double total = masks > 0 ? masks * load.rows_factor(layer.operations.back()) / rows : 0, dropped = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities) continue;
-    const double here = array.numbers * kept_factor(layer.operations, array, load) /
+    const double here = numbers_under(rules, array, layer, number_bytes) * kept_factor(layer.operations, array, load) /
                         (array.division == ArrayDivision::Sequence ? rows : parts);
     total += here;
     if (array.producer >= 0 && again[array.producer]) dropped += here;
@@ -178,14 +200,15 @@ MemoryUnits resident_memory(const DeviceParameters& parameters, const StageShape
 }
 
 /// A stage that recomputes all keeps what enters it, if that is less than its stash.
-MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const SoftwareStack& software, Bytes entering,
+MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const CostRules& rules, Bytes entering,
                       const Load& load) {
+  const SoftwareStack& software = rules.software;
   const Degrees& d = stage.degrees;
   const Precision& p = model.precision;
   MemoryUnits memory = resident_memory(device_parameters(stage, model), stage, p, software);
   Bytes largest_layer;
   for (const LayerId id : stage.layers) {
-    const MemoryUnits layer = layer_memory(model, id, stage.recomputation, load, d);
+    const MemoryUnits layer = layer_memory(model, id, stage.recomputation, load, d, &rules);
     memory.stash += layer.stash;
     memory.recompute_stash += layer.recompute_stash;
     memory.recompute_peak = std::max(memory.recompute_peak, layer.recompute_peak);
@@ -422,7 +445,7 @@ StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceType
   cost.update_traffic = costs.update_traffic(count, type);
   cost.touch_traffic = costs.touch_traffic(count, type);
   cost.entering = entering(stage, model, load) * (load.samples / rows_divided(stage.degrees));
-  cost.memory = memory_of(stage, model, costs.rules().software, cost.entering, load);
+  cost.memory = memory_of(stage, model, costs.rules(), cost.entering, load);
   if (!stage.vocabulary.empty())
     cost.vocabulary = std::make_shared<const StageCost>(vocabulary_cost(costs, stage, type, load));
   return cost;
@@ -435,21 +458,22 @@ MemoryUnits parameter_memory(double parameters, const Precision& precision) {
 }
 
 MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation recomputation, const Load& load,
-                         const Degrees& d) {
+                         const Degrees& d, const CostRules* rules) {
   const Layer& layer = model.layers[id];
   MemoryUnits memory = parameter_memory(layer.parameters, model.precision);
   if (layer.operations.empty()) require_whole_samples(layer, load);
   Bytes whole = layer.stash * load.samples, core = layer.core.stash * load.samples;
   const double number_bytes = model.precision.activation;
-  if (d.group() > 1 || !load.has_whole_samples()) {
-    core = core * kept_share(layer, d, load, number_bytes, true);
-    whole = core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, number_bytes, false);
+  if (d.group() > 1 || !load.has_whole_samples() || keeps_less(rules, layer, number_bytes)) {
+    core = core * kept_share(layer, d, load, number_bytes, true, rules);
+    whole =
+        core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, number_bytes, false, rules);
   }
   memory.stash = whole;
   if (recomputation == Recomputation::None) return memory;
   Bytes dropped = core;
   if (recomputation == Recomputation::Outputs) {
-    dropped = recomputed_outputs_share(layer, d, load, number_bytes) * (whole - core);
+    dropped = recomputed_outputs_share(layer, d, load, number_bytes, rules) * (whole - core);
   } else if (recomputation != Recomputation::Selective) {  // It keeps its inputs, which are divided by rows alone.
     Bytes inputs;
     for (const LayerId from : layer.inputs)

@@ -77,8 +77,10 @@ MemoryUnits parameter_memory(double parameters, const Precision&);
 double parameters_of(const std::vector<LayerId>& layers, const ModelGraph&);
 
 /// Memory of all that a layer owns, and what each device of a group keeps for a micro-batch of this load.
-/// Where its stage recomputes all, the layer keeps its inputs; the stage as a whole keeps only what enters it.
-MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, const Load&, const Degrees& = {});
+/// Where its stage recomputes all, the layer keeps its inputs; the stage as a whole keeps only what enters it. Without
+/// rules, each array that the layer keeps has the format of activations.
+MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, const Load&, const Degrees& = {},
+                         const CostRules* = nullptr);
 
 /// What a layer computes again for each sample.
 Flops recomputed_work(Recomputation, const Layer&);

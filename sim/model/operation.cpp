@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 #include <algorithm>
+#include <map>
 
 #include "sim/core/text.hpp"
 
@@ -230,19 +231,22 @@ class KeptArrays {
 
  private:
   void keep_value(int from, int reader) {
-    if (std::find(values_.begin(), values_.end(), from) != values_.end()) return;
-    values_.push_back(from);
-    if (from >= 0) {
-      const Operation& op = operations_[from];
-      arrays_.push_back({static_cast<double>(op.rows) * op.columns, output_division(op), reader, from, false});
+    const Operation& op = operations_[reader];
+    const bool is_product = (op.kind == Linear || op.kind == GroupedLinear) && op.division != Division::Vocabulary;
+    const auto [entry, is_new] = listed_.try_emplace(from, arrays_.size());
+    if (!is_new) {
+      arrays_[entry->second].of_one_product = false;
+    } else if (from >= 0) {
+      const Operation& maker = operations_[from];
+      const double numbers = static_cast<double>(maker.rows) * maker.columns;
+      arrays_.push_back({numbers, output_division(maker), reader, from, false, is_product});
     } else {
-      const Operation& op = operations_[reader];
-      arrays_.push_back({op.rows * input_columns(op), input_division(op), reader, from, false});
+      arrays_.push_back({op.rows * input_columns(op), input_division(op), reader, from, false, is_product});
     }
   }
 
   const std::vector<Operation>& operations_;
-  std::vector<int> values_;
+  std::map<int, std::size_t> listed_;  ///< Places in `arrays_`.
   std::vector<KeptArray> arrays_;
 };
 

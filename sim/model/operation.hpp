@@ -149,9 +149,10 @@ enum class ArrayDivision : std::uint8_t {
 struct KeptArray {
   double numbers = 0;  ///< For one sample.
   ArrayDivision division = ArrayDivision::Sequence;
-  int operation = -1;          ///< The operation that keeps it; the first one, if several read the same array.
-  int producer = -1;           ///< The operation that makes it; negative: an input of the layer.
-  bool probabilities = false;  ///< The inside of an attention, which selective recomputation drops.
+  int operation = -1;           ///< The operation that keeps it; the first one, if several read the same array.
+  int producer = -1;            ///< The operation that makes it; negative: an input of the layer.
+  bool probabilities = false;   ///< The inside of an attention, which selective recomputation drops.
+  bool of_one_product = false;  ///< One product alone reads it, and none of the vocabulary, which stays in 16 bits.
 };
 
 /// The arrays that a list of operations keeps; an array that several operations read is listed once. Linear operations,

@@ -285,7 +285,8 @@ Bytes WorkBound::memory(const PlanSpec& spec, int ranks) {
   // A stage that recomputes all keeps what enters it, which its layers do not say.
   if (is_new && recomputation != Recomputation::Full)
     for (const LayerId l : configured_.model().layers.ids())
-      entry->second += layer_memory(configured_.model(), l, recomputation, load).stash;
+      entry->second +=
+          layer_memory(configured_.model(), l, recomputation, load, {}, configured_.experiment.rules.get()).stash;
   return (resident_ + entry->second) * (1.0 / ranks);
 }
 

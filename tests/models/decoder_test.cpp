@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/cost/stage_cost.hpp"
 #include "sim/model/builder.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/presets.hpp"
@@ -155,6 +156,27 @@ TEST_CASE("experts stand in the layers that the fields say, with the rows that t
     if (op.kind == OperationKind::Combine) CHECK(op.rows == 40);
     if (op.kind == OperationKind::Dispatch) CHECK((op.nodes == 3 && op.imbalance == 2));
   }
+}
+
+TEST_CASE("Megatron-Core keeps casts of what one product reads, and nothing of what experts return") {
+  const ModelGraph model = make(kLlama + ", experts: {count: 8, active: 2, width: 32, first_dense: 1}");
+  constexpr double s = 40, h = 64, f = 96, rows = 2 * s, fe = 32, saved = 2 - 33.0 / 32;
+  const auto stash = [&](const char* layer, const char* software, NumberFormat format, const Degrees& d = {}) {
+    const CostRules rules{.software = software_stack(software), .format = format};
+    return layer_memory(model, *model.find(layer), Recomputation::None, whole_samples(1), d, &rules).stash.value;
+  };
+  const double dense = layer_called(model, "l0").stash.value, experts = layer_called(model, "l1").stash.value;
+  CHECK(stash("l0", "megatron-core", NumberFormat::Bf16) == dense);
+  // Outputs of both norms and of the activation. Attention keeps its output itself.
+  CHECK(stash("l0", "megatron-core", NumberFormat::MxFp8) == doctest::Approx(dense - saved * s * (2 * h + f)));
+  CHECK(stash("l0", "torchtitan", NumberFormat::MxFp8) == dense);
+  CHECK(stash("l1", "megatron-core", NumberFormat::Bf16) == doctest::Approx(experts - 2 * rows * h));
+  // The router reads the second norm, too, in 16 bits.
+  CHECK(stash("l1", "megatron-core", NumberFormat::MxFp8) ==
+        doctest::Approx(experts - 2 * rows * h - saved * (s * h + rows * (h + fe))));
+  CHECK(stash("l1", "nemo", NumberFormat::Bf16) == experts);
+  CHECK(stash("l1", "megatron-core", NumberFormat::Bf16, {.context = 2}) ==
+        doctest::Approx((experts - 2 * rows * h) / 2));
 }
 
 TEST_CASE("of full_every layers the last has no window") {
