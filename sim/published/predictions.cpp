@@ -60,22 +60,24 @@ std::vector<config::Field> shape_fields() {
 
 std::vector<config::Field> division_fields() {
   using namespace config;
-  return {integer("tensor", 1, 1e5).fallback("1").doc("Tensor-parallel degree."),
-          boolean("sequence_parallel").fallback("false").doc("Norms and sums are divided by tokens."),
-          integer("context", 1, 1e5).fallback("1").doc("Context-parallel degree."),
-          integer("expert", 1, 1e5).fallback("1").doc("Expert-parallel degree."),
-          integer("stages", 1, 1e5).fallback("1").doc("Pipeline stages."),
-          integer("chunks", 1, 1e3).fallback("1").doc("Chunks of each stage; above 1 the schedule is interleaved."),
-          integer("replicas", 1, 1e6).fallback("1").doc("Data-parallel degree."),
-          choice("shard", {"none", "optimizer", "gradients", "weights"}).fallback("none").doc("What replicas divide."),
-          boolean("ends_count").fallback("false").doc("Embedding and head count as a layer each."),
-          integer("first_chunk", -1, 1e6).fallback("-1").doc("Layers of the first chunk, by a layout; -1: by a rule."),
-          integer("last_chunk", -1, 1e6).fallback("-1").doc("Layers of the last chunk, by a layout; -1: by a rule."),
-          boolean("whole_graphs").fallback("false").doc("One CUDA graph has the whole iteration."),
-          choice("dispatcher", {"alltoall", "per_node"}).fallback("alltoall").doc("How rows go to their experts."),
-          integer("micro_batch", 1, 1e6).doc("Samples of a micro-batch of one replica."),
-          integer("micro_batches", 1, 1e7).doc("Micro-batches of one replica in an iteration."),
-          choice("recompute", {"none", "selective", "half", "full"}).fallback("none").doc("What backward recomputes.")};
+  return {
+      integer("tensor", 1, 1e5).fallback("1").doc("Tensor-parallel degree."),
+      boolean("sequence_parallel").fallback("false").doc("Norms and sums are divided by tokens."),
+      integer("context", 1, 1e5).fallback("1").doc("Context-parallel degree."),
+      integer("expert", 1, 1e5).fallback("1").doc("Expert-parallel degree."),
+      integer("stages", 1, 1e5).fallback("1").doc("Pipeline stages."),
+      integer("chunks", 1, 1e3).fallback("1").doc("Chunks of each stage; above 1 the schedule is interleaved."),
+      integer("replicas", 1, 1e6).fallback("1").doc("Data-parallel degree."),
+      choice("shard", {"none", "optimizer", "gradients", "weights"}).fallback("none").doc("What replicas divide."),
+      integer("shard_within", 0, 1e6).fallback("0").doc("Devices that divide it; 0: all replicas and context ranks."),
+      boolean("ends_count").fallback("false").doc("Embedding and head count as a layer each."),
+      integer("first_chunk", -1, 1e6).fallback("-1").doc("Layers of the first chunk, by a layout; -1: by a rule."),
+      integer("last_chunk", -1, 1e6).fallback("-1").doc("Layers of the last chunk, by a layout; -1: by a rule."),
+      boolean("whole_graphs").fallback("false").doc("One CUDA graph has the whole iteration."),
+      choice("dispatcher", {"alltoall", "per_node"}).fallback("alltoall").doc("How rows go to their experts."),
+      integer("micro_batch", 1, 1e6).doc("Samples of a micro-batch of one replica."),
+      integer("micro_batches", 1, 1e7).doc("Micro-batches of one replica in an iteration."),
+      choice("recompute", {"none", "selective", "half", "full"}).fallback("none").doc("What backward recomputes.")};
 }
 
 /// Fields that replace a member of the software stack in one run.
@@ -111,7 +113,8 @@ const MapSpec& run_fields() {
     add(override_fields());
     add({real("seconds", 1e-9, 1e9).doc("Measured time of an iteration."),
          real("memory", 0, 1e6).fallback("0").doc("Measured memory of the fullest device in GiB; 0: not published."),
-         boolean("whole_process").fallback("false").doc("The memory is that of nvidia-smi, not of an allocator.")});
+         boolean("whole_process").fallback("false").doc("The memory is that of nvidia-smi, not of an allocator."),
+         real("workspaces", 0, 1e6).fallback("0").doc("MiB that the allocator holds for products of cuBLAS.")});
     return run_spec;
   }();
   return spec;
@@ -159,7 +162,7 @@ Value row_map(const Value& root, const Value& row, Problems& problems) {
 }
 
 /// What is measured, and what a run is called: the scenario does not depend on these fields.
-constexpr const char* kMeasuredFields[] = {"name", "seconds", "memory", "whole_process"};
+constexpr const char* kMeasuredFields[] = {"name", "seconds", "memory", "whole_process", "workspaces"};
 
 MeasuredRun read_run(Value map) {
   MeasuredRun m;
@@ -169,6 +172,7 @@ MeasuredRun read_run(Value map) {
   m.measured = Seconds{config::as_real(map.at("seconds"))};
   m.whole_process = config::as_bool(map.at("whole_process"));
   m.memory = Bytes{config::as_real(map.at("memory")) * 0x1p30};
+  m.workspaces = Bytes{config::as_real(map.at("workspaces")) * 0x1p20};
   for (const char* field : kMeasuredFields)
     std::erase_if(map.members, [&](const config::Member& member) { return member.key == field; });
   m.row = std::move(map);
@@ -182,12 +186,12 @@ int MeasuredRun::count(const char* field) const { return config::as_int(row.at(f
 int MeasuredRun::devices() const { return count("stages") * count("tensor") * count("context") * count("replicas"); }
 
 Bytes MeasuredRun::process_memory() const {
-  if (!whole_process) return {};
+  if (!whole_process) return workspaces;
   const int tensor = count("tensor"), stages = count("stages"), neighbors = std::min(2, stages - 1);
   double mebibytes = 544.0 * neighbors;
   for (const int ranks : {tensor, count("replicas") * count("context"), tensor * stages})
     if (ranks > 1) mebibytes += ranks == 2 ? 544 : 688;
-  return Bytes{mebibytes * 0x1p20};
+  return workspaces + Bytes{mebibytes * 0x1p20};
 }
 
 const MapSpec& prediction_fields() {

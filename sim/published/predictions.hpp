@@ -17,16 +17,17 @@ struct MeasuredRun {
   config::Value row;  ///< Its checked fields but for the name and what was measured: model, division, software.
   Seconds measured;
   Bytes memory{};               ///< On the fullest device; zero where it was not published.
+  Bytes workspaces{};           ///< Of cuBLAS, which the memory counts and a plan does not know.
   bool whole_process = false;   ///< The memory is that of nvidia-smi, not of an allocator.
   SimulatedRun predicted = {};  ///< predict() sets it.
 
   /// A field of the row that is a number of things.
   int count(const char* field) const;
   int devices() const;
-  /// What the process has beside the states and activations that a plan knows, where the memory counts it: what NCCL
-  /// keeps for the groups of the run. These are 544 MiB for a group of two and 688 MiB for a larger one (measured on
-  /// four A100 with NVLink, NVIDIA/nccl#964); the groups are the tensor, data and model-parallel group, and one of two
-  /// for each neighbor in the pipeline.
+  /// What the process has beside the states and activations that a plan knows, where the memory counts it: workspaces
+  /// of cuBLAS, and for a whole process what NCCL keeps for the groups of the run. These are 544 MiB for a group of two
+  /// and 688 MiB for a larger one (measured on four A100 with NVLink, NVIDIA/nccl#964); the groups are the tensor, data
+  /// and model-parallel group, and one of two for each neighbor in the pipeline.
   Bytes process_memory() const;
 };
 

@@ -153,13 +153,16 @@ std::string plan_text(const MeasuredRun& m, const SoftwareStack& software) {
   for (std::size_t c = 0; c < counts.size(); ++c)
     layout += (c > 0 ? "|" : "") + (counts[c] > 0 ? fmt::format("t*{}", counts[c]) : std::string());
   const std::string modules(m.count("next_tokens"), 'm'), &recompute = word(m, "recompute");
+  const int within = m.count("shard_within");
+  const std::string &state = word(m, "shard"),
+                    shard = within > 0 ? fmt::format("{{state: {}, within: {}}}", state, within) : state;
   const bool nothing_to_drop = recompute == "selective" && software.fused_attention;
   return fmt::format(
       "{{planner: layout, layout: \"{}{}L\", replicas: {}, micro_batch_size: {}, group: {{tensor: {}, sequence: {}, "
       "context: {}, expert: {}{}}}, shard: {}, recompute: {}}}",
       layout, modules, m.count("replicas"), m.count("micro_batch"), m.count("tensor"),
       is_true(m, "sequence_parallel") && m.count("tensor") > 1, m.count("context"), m.count("expert"),
-      word(m, "dispatcher") == "per_node" ? ", dispatcher: per_node" : "", word(m, "shard"),
+      word(m, "dispatcher") == "per_node" ? ", dispatcher: per_node" : "", shard,
       nothing_to_drop       ? "none"
       : recompute == "full" ? "layers"
                             : recompute);

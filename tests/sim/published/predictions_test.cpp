@@ -181,6 +181,8 @@ TEST_CASE("communicators of a process take 544 MiB for two members and 688 MiB f
   CHECK(run.process_memory() == Bytes{544 * 0x1p20});
   run.whole_process = false;
   CHECK(run.process_memory().value == 0);
+  run.workspaces = Bytes{68 * 0x1p20};  // An allocator counts these, too.
+  CHECK(run.process_memory() == Bytes{68 * 0x1p20});
 }
 
 TEST_CASE("the faster of two divisions is named in most pairs") {
