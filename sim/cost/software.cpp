@@ -99,6 +99,7 @@ SoftwareStack megatron_core(std::string_view name, std::string_view summary, std
   s.releases = kMegatronReleases;
   s.share_factors = kNemoShares;
   s.launch = {kMegatronLaunch, kMegatronLaunch};
+  s.sequence_first = true;      // qkv_format sbhd: FlashAttention returns output.transpose(0, 1).contiguous().
   s.keeps_casts = true;         // Linear and GroupedLinear of Transformer Engine: update_usage(columnwise_usage=True).
   s.weights_in_experts = true;  // "Memory efficient token permutation", in Megatron-Core from 0.13.
   s.overlap_share[Overlap::Tensor] = 0.8;

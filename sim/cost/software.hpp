@@ -65,11 +65,15 @@ struct SoftwareStack {
                                 ///< cost what their amounts say, no group divides them, and sums of gradients
                                 ///< before an update are messages.
   bool fused_attention = true;  ///< Attention is one kernel that keeps no scores.
-  bool weights_in_experts = false;  ///< The activation inside of experts multiplies rows with their routing weights, so
-                                    ///< that a combination keeps nothing. A bias after it is weighted apart, in fp32.
-  bool keeps_casts =
-      false;             ///< Where one product of a narrow format reads an array, its cast is kept and not the array.
-  bool dropout = false;  ///< Sums and softmax apply dropout and move its mask.
+  /// The activation inside of experts multiplies rows with their routing weights, so that a combination keeps nothing.
+  /// A bias after it is weighted apart, in fp32.
+  bool weights_in_experts = false;
+  /// Where one product of a narrow format reads an array, its cast is kept and not the array.
+  bool keeps_casts = false;
+  /// Arrays have the sequence first, and FlashAttention samples: it keeps what it made next to the reordered copy that
+  /// the projection reads.
+  bool sequence_first = false;
+  bool dropout = false;              ///< Sums and softmax apply dropout and move its mask.
   double norm_traffic = 1;           ///< Bytes of norms and rotations, as a multiple of what one fused kernel moves.
   bool balanced_context = true;      ///< Each context rank has an early and a late part of the sequence, so that causal
                                      ///< attention takes equally long on all of them.

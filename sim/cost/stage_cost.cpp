@@ -127,16 +127,19 @@ double numbers_under(const CostRules* rules, const KeptArray& array, const Layer
   const bool is_combined =
       array.division == ArrayDivision::Expert && layer.operations[array.operation].kind == OperationKind::Combine;
   if (is_combined && software.weights_in_experts) return 0;
+  const bool is_copied = software.sequence_first && software.attention_kernel != AttentionKernel::CuDnn &&
+                         array.producer >= 0 && layer.operations[array.producer].kind == OperationKind::Attention;
+  if (is_copied && layer.operations[array.producer].fused) return 2 * array.numbers;
   const bool is_cast = software.keeps_casts && array.of_one_product && is_narrow(rules->format);
   return is_cast ? array.numbers * scaled_bytes_of(rules->format) / number_bytes : array.numbers;
 }
 
-/// Whether a layer keeps less under these rules than its arrays in the format of activations.
-bool keeps_less(const CostRules* rules, const Layer& layer, double number_bytes) {
-  if (!rules || !(rules->software.weights_in_experts || rules->software.keeps_casts)) return false;
+/// Whether a layer keeps anything else under these rules than its arrays in the format of activations.
+bool keeps_others(const CostRules* rules, const Layer& layer, double number_bytes) {
+  if (!rules) return false;
   const std::vector<KeptArray> arrays = kept_arrays(layer.operations);
   return std::any_of(arrays.begin(), arrays.end(), [&](const KeptArray& array) {
-    return numbers_under(rules, array, layer, number_bytes) < array.numbers;
+    return numbers_under(rules, array, layer, number_bytes) != array.numbers;
   });
 }
 
@@ -464,7 +467,7 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   if (layer.operations.empty()) require_whole_samples(layer, load);
   Bytes whole = layer.stash * load.samples, core = layer.core.stash * load.samples;
   const double number_bytes = model.precision.activation;
-  if (d.group() > 1 || !load.has_whole_samples() || keeps_less(rules, layer, number_bytes)) {
+  if (d.group() > 1 || !load.has_whole_samples() || keeps_others(rules, layer, number_bytes)) {
     core = core * kept_share(layer, d, load, number_bytes, true, rules);
     whole =
         core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, number_bytes, false, rules);

@@ -17,7 +17,7 @@ struct MeasuredRun {
   config::Value row;  ///< Its checked fields but for the name and what was measured: model, division, software.
   Seconds measured;
   Bytes memory{};               ///< On the fullest device; zero where it was not published.
-  Bytes workspaces{};           ///< Of cuBLAS, which the memory counts and a plan does not know.
+  Bytes workspaces{};           ///< Buffers of cuBLAS, which the memory counts and a plan does not know.
   bool whole_process = false;   ///< The memory is that of nvidia-smi, not of an allocator.
   SimulatedRun predicted = {};  ///< predict() sets it.
 

@@ -175,6 +175,12 @@ TEST_CASE("Megatron-Core keeps casts of what one product reads, and nothing of w
   CHECK(stash("l1", "megatron-core", NumberFormat::MxFp8) ==
         doctest::Approx(experts - 2 * rows * h - saved * (s * h + rows * (h + fe))));
   CHECK(stash("l1", "nemo", NumberFormat::Bf16) == experts);
+  CostRules flash{.software = software_stack("megatron-core")};
+  flash.software.attention_kernel = AttentionKernel::Flash2;
+  CHECK(
+      layer_memory(model, *model.find("l0"), Recomputation::None, whole_samples(1), {.tensor = 2}, &flash).stash.value -
+          stash("l0", "megatron-core", NumberFormat::Bf16, {.tensor = 2}) ==
+      doctest::Approx(2 * s * h / 2));  // Its output in the order of samples.
   CHECK(stash("l1", "megatron-core", NumberFormat::Bf16, {.context = 2}) ==
         doctest::Approx((experts - 2 * rows * h) / 2));
 }
