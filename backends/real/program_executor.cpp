@@ -503,7 +503,7 @@ class InOrder {
 
   const Program& p_;
   Actions& actions_;
-  IdVector<StreamId, std::deque<InstructionId>> copies_;  ///< Those that have not been made yet.
+  IdVector<StreamId, std::deque<InstructionId>> copies_;  ///< Copies that have not been made yet.
   IdVector<InstructionId, char> ended_;
   Times times_;
 };

@@ -113,7 +113,7 @@ class StageExecutor {
   NetRun run_;
   std::mutex alive_mutex_;                      ///< For the next two maps, not for what is in them.
   std::map<int, Activations> alive_;            ///< By micro-batch.
-  std::map<int, std::vector<Array*>> on_host_;  ///< Of these, by micro-batch.
+  std::map<int, std::vector<Array*>> on_host_;  ///< Arrays of `alive_` that are on the host, by micro-batch.
   std::map<int, Array> slots_;                  ///< Sums of gradients: one, or one for each micro-batch.
   Weights gathered_;                            ///< All numbers of weights that the data group divides.
   struct Loss {

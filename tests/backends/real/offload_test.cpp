@@ -35,9 +35,9 @@ int copies(const CompiledExperiment& c) {
 
 TEST_CASE("all stashes of GPipe on the host: no bit changes") {
   const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=8"};
-  const std::string all = "{activations: 100 %}";
-  CHECK(copies(compiled(sets, all)) > 2 * 2 * 3);
-  const Learnt without = run(sets, {}), with = run(sets, all);
+  const std::string whole = "{activations: 100 %}";
+  CHECK(copies(compiled(sets, whole)) > 2 * 2 * 3);
+  const Learnt without = run(sets, {}), with = run(sets, whole);
   CHECK(with.weights == without.weights);
   CHECK(with.losses == without.losses);
   for (const DeviceId d : {DeviceId{0}, DeviceId{1}}) {
@@ -62,10 +62,10 @@ TEST_CASE("a part of a stash is whole arrays, as many as come closest to it") {
   const auto on_host = [&](const char* share) {
     return run(sets, fmt::format("{{activations: {}}}", share), true).memory[DeviceId{0}].host.value;
   };
-  const double all = on_host("100 %");
-  CHECK(on_host("50 %") > 0.4 * all);
-  CHECK(on_host("50 %") < 0.6 * all);
-  CHECK(on_host("1 %") < 0.1 * all);
+  const double whole = on_host("100 %");
+  CHECK(on_host("50 %") > 0.4 * whole);
+  CHECK(on_host("50 %") < 0.6 * whole);
+  CHECK(on_host("1 %") < 0.1 * whole);
 }
 
 TEST_CASE("any schedule, share and order of fetches gives the weights of a run without a host") {
