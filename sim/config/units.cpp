@@ -115,15 +115,9 @@ std::optional<double> read_number(std::string_view number, std::string& why) {
   return {};
 }
 
-std::string lower(std::string_view text) {
-  std::string lowered(text);
-  for (char& c : lowered) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lowered;
-}
-
 bool is_not_finite_word(std::string_view text) {
   std::string word;
-  for (const char c : lower(text))
+  for (const char c : lower_case(text))
     if (c >= 'a' && c <= 'z') word += c;
   return word == "inf" || word == "nan" || word == "infinity";
 }
@@ -138,7 +132,7 @@ std::string both_readings(Dimension dimension, std::string_view number, std::str
   if (dimension == Dimension::Bandwidth && (unit == "b/s" || unit == "bps" || unit == "Bps")) {
     return fmt::format("write '{0} {1}B/s' for bytes or '{0} {1}bit/s' for bits", number, prefix);
   }
-  const std::string word = lower(unit);
+  const std::string word = lower_case(unit);
   if (dimension == Dimension::Bandwidth && (word == "b" || word == "bit" || word == "bits"))
     return unit == "B" ? fmt::format("a bandwidth is in bytes for each second; write '{} {}B/s'", number, prefix)
                        : fmt::format("write '{0} {1}bit/s' for bits or '{0} {1}B/s' for bytes", number, prefix);
@@ -163,7 +157,7 @@ std::string longer_time(std::string_view number, std::string_view unit) {
 // Wrong capitals are the likeliest slip: 'KB' means 'kB' rather than 'B'.
 std::optional<std::string> nearest_unit(const std::string& word, const std::vector<std::string>& names) {
   for (const std::string& name : names)
-    if (lower(name) == lower(word)) return name;
+    if (lower_case(name) == lower_case(word)) return name;
   return closest(word, names);
 }
 

@@ -38,12 +38,6 @@ std::ptrdiff_t alike_at_ends(std::string_view a, std::string_view b) {
          (std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
 }
 
-std::string lower_case(std::string_view word) {
-  std::string lower(word);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
 /// One character at the front of a text, or one byte that begins none.
 struct Character {
   char32_t code;
@@ -125,6 +119,12 @@ bool is_formula(std::string_view text) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return lower;
+}
 
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates) {
   const auto same = [&](const std::string& c) { return lower_case(word) == lower_case(c); };

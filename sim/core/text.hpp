@@ -18,6 +18,8 @@ std::string suggest(std::string_view word, std::span<const std::string> candidat
 std::string join(std::span<const std::string> words, std::string_view separator = ", ");
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+/// With the capital letters of ASCII as small ones.
+std::string lower_case(std::string_view text);
 
 /// Text that a terminal shows as it is: control characters, line breaks, invisible characters, characters that reverse
 /// the direction of writing and bytes that are not UTF-8 become escapes such as \n, \u001b or \xff.

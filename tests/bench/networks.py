@@ -7,7 +7,8 @@
 Each network of scenarios/boxes with each schedule. Printed: the median of the repetitions of the error of the iteration (the
 simulated one over the measured one), the first iteration, the times of messages, and whether the check of the links was
 passed; at the end the quantiles of all. With other work on the machine an error says less, so the load is printed too.
---json keeps the times of each case, and --picture draws them: each iteration, and each first one, simulated over measured.
+--json keeps the times of each case as soon as it has them, and goes on where a file has some; --picture draws them: each
+iteration, and each first one, simulated over measured.
 --lv08 adds the error of SimGrid's own model of TCP, LV08 with its default constants, on the same measurements."""
 import argparse
 import json
@@ -95,24 +96,31 @@ def picture(cases):
     return "\n".join(parts) + "\n"
 
 
-def row(asked, network, schedule):
-    """The line that is printed, and the times of the case if the runs were made: simulated and measured, medians."""
+def measured(asked, network, schedule):
+    """The times of the case, medians, or the sentence that refuses it."""
     results = []
     for _ in range(asked.repetitions):
         result, why = once(asked, network, schedule)
         if result is None:
-            return f"{network:<10} {schedule:<8} {why}", None
+            return why
         results.append(result)
-    iteration = [median_of(results, lambda r: r["iteration_s"][side]) for side in ("simulated", "measured")]
-    first = [median_of(results, lambda r: r["network"]["each_iteration_s"][0][side]) for side in ("simulated", "measured")]
-    error = median_of(results, lambda r: r["iteration_s"]["error"])
-    first_error = median_of(results, lambda r: r["network"]["each_iteration_s"][0]["error"])
-    messages = [median_of(results, lambda r: r["network"]["messages_simulated_over_measured"][p]) for p in ("p10", "p50", "p90")]
-    lv08 = f" {percent(median_of(results, lambda r: r['lv08_error'])):>8}" if asked.lv08 else ""
-    case = {"iteration_s": iteration, "first_s": first, "error": error, "first_error": first_error, "messages": messages,
+    case = {"iteration_s": [median_of(results, lambda r: r["iteration_s"][side]) for side in ("simulated", "measured")],
+            "first_s": [median_of(results, lambda r: r["network"]["each_iteration_s"][0][side]) for side in ("simulated", "measured")],
+            "error": median_of(results, lambda r: r["iteration_s"]["error"]),
+            "first_error": median_of(results, lambda r: r["network"]["each_iteration_s"][0]["error"]),
+            "messages": [median_of(results, lambda r: r["network"]["messages_simulated_over_measured"][p]) for p in ("p10", "p50", "p90")],
             "nominal": sum(is_nominal(r) for r in results), "repetitions": len(results), "load": round(os.getloadavg()[0], 1)}
-    return (f"{network:<10} {schedule:<8} {percent(error):>8}{lv08} {percent(first_error):>8}   {messages[0]:.2f} {messages[1]:.2f} {messages[2]:.2f}   "
-            f"{sum(is_nominal(r) for r in results)} of {len(results)}   {case['load']:.1f}"), case
+    if asked.lv08:
+        case["lv08_error"] = median_of(results, lambda r: r["lv08_error"])
+    return case
+
+
+def row(asked, network, schedule, case):
+    if isinstance(case, str):
+        return f"{network:<10} {schedule:<8} {case}"
+    lv08 = f" {percent(case['lv08_error']):>8}" if asked.lv08 else ""
+    return (f"{network:<10} {schedule:<8} {percent(case['error']):>8}{lv08} {percent(case['first_error']):>8}   "
+            f"{' '.join(f'{x:.2f}' for x in case['messages'])}   {case['nominal']} of {case['repetitions']}   {case['load']:.1f}")
 
 
 def main():
@@ -129,20 +137,23 @@ def main():
     options.add_argument("--picture", help="SVG file that shows them")
     asked = options.parse_args()
     print(f"{'network':<10} {'schedule':<8} {'iteration':>8}{'     LV08' if asked.lv08 else ''} {'first':>8}   messages 10 50 90 %   nominal   load", flush=True)
-    cases = {}
+    kept = pathlib.Path(asked.json) if asked.json else None
+    cases = json.loads(kept.read_text()) if kept and kept.exists() else {}
     for network in asked.networks.split(","):
         for schedule in asked.schedules.split(","):
-            line, case = row(asked, network, schedule)
-            print(line, flush=True)
-            if case is not None:
-                cases[f"{network} {schedule}"] = case
+            name = f"{network} {schedule}"
+            case = cases[name] if name in cases else measured(asked, network, schedule)
+            print(row(asked, network, schedule, case), flush=True)
+            if isinstance(case, str):
+                continue
+            cases[name] = case
+            if kept:
+                kept.write_text(json.dumps(cases, indent=1) + "\n")
     if not cases:
         return 1
     sizes = sorted(abs(case["error"]) for case in cases.values())
     print(f"{len(sizes)} cases: error of the iteration {100 * statistics.median(sizes):.1f} % in the median, "
           f"{100 * sizes[int(0.9 * (len(sizes) - 1))]:.1f} % at 90 %, {100 * sizes[-1]:.1f} % at worst")
-    if asked.json:
-        pathlib.Path(asked.json).write_text(json.dumps(cases, indent=1) + "\n")
     if asked.picture:
         pathlib.Path(asked.picture).write_text(picture(cases))
     return 0

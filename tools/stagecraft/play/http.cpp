@@ -36,12 +36,6 @@ bool receive_more(int socket, std::string& text) {
   return size > 0;
 }
 
-std::string lower_case(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return lower;
-}
-
 /// The value of a header; empty where there is none.
 std::string header(const std::vector<std::string>& lines, std::string_view name) {
   for (const std::string& line : lines)
