@@ -26,8 +26,13 @@ void DeviceMemory::give(void* data, std::size_t bytes, Use use) {
 MeasuredMemory DeviceMemory::peak() const {
   const std::lock_guard lock(mutex_);
   const auto bytes = [&](Use use) { return Bytes{static_cast<double>(peaks_[use])}; };
-  return {Bytes{static_cast<double>(most_)}, bytes(Use::Weights), bytes(Use::Gradients), bytes(Use::Optimizer),
-          bytes(Use::Activations)};
+  return {Bytes{static_cast<double>(most_)},
+          bytes(Use::Weights),
+          bytes(Use::Gradients),
+          bytes(Use::Optimizer),
+          bytes(Use::Activations),
+          0,
+          Bytes{}};
 }
 
 void DeviceMemory::forget_peaks() {
