@@ -51,7 +51,8 @@ TEST_CASE("where one thread makes each copy at once, the host has all stashes bu
   const MeasuredMemory without = run(sets, {}, true).memory[DeviceId{0}],
                        with = run(sets, "{activations: 100 %}", true).memory[DeviceId{0}];
   const double stash = without.activations.value / 8;
-  MESSAGE(with.host.value / stash, " ", with.activations.value / stash);
+  CAPTURE(with.host.value / stash);
+  CAPTURE(with.activations.value / stash);
   CHECK(with.host.value > 6 * stash);
   CHECK(with.host.value < 8 * stash);
   CHECK(with.activations.value < 4 * stash);
