@@ -7,12 +7,11 @@
 Each network of scenarios/boxes with each schedule. Printed: the median of the repetitions of the error of the iteration (the
 simulated one over the measured one), the first iteration, the times of messages, and whether the check of the links was
 passed; at the end the quantiles of all. With other work on the machine an error says less, so the load is printed too.
---json keeps the times of each case as soon as it has them, and goes on where a file has some; --picture draws them: each
-iteration, and each first one, simulated over measured.
+--json keeps the times of each case as soon as it has them, and goes on where a file has some; --picture draws the errors of
+iterations, and of first ones, a line for each network.
 --lv08 adds the error of SimGrid's own model of TCP, LV08 with its default constants, on the same measurements."""
 import argparse
 import json
-import math
 import os
 import pathlib
 import statistics
@@ -60,39 +59,33 @@ def median_of(results, value):
 
 
 def picture(cases):
-    """An SVG: simulated time over measured time of each case, on logarithmic axes; the grey band is 5 % wide on either side."""
-    times = [t for case in cases.values() for kind in ("iteration_s", "first_s") for t in case[kind]]
-    low, high = math.log10(min(times)) - 0.1, math.log10(max(times)) + 0.1
-    size, margin = 360, 50
+    """An SVG: a line for each network, with a dot for the error of each schedule; the grey band is 5 % wide on either side."""
+    networks = list(dict.fromkeys(name.split()[0] for name in cases))
+    width, line, left, top = 460, 24, 90, 34
+    height = line * len(networks)
+    low = min(-0.06, min(min(case["error"], case["first_error"]) for case in cases.values()) - 0.01)
+    high = max(0.06, max(max(case["error"], case["first_error"]) for case in cases.values()) + 0.01)
 
-    def at(seconds):
-        return (math.log10(seconds) - low) / (high - low) * size
+    def at(error):
+        return left + (error - low) / (high - low) * width
 
-    def point(x, y):
-        return f"{margin + x:.1f},{margin + size - y:.1f}"
-
-    band = math.log10(1.05) / (high - low) * size
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size + 2 * margin} {size + 2 * margin}" font-family="sans-serif" '
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 20} {top + height + 44}" font-family="sans-serif" '
              'font-size="12"><rect width="100%" height="100%" fill="#fff"/>',
-             f'<polygon fill="#e4e7eb" points="{point(0, -band)} {point(size, size - band)} {point(size, size + band)} {point(0, band)}"/>',
-             f'<path d="M{point(0, 0)} L{point(size, size)}" stroke="#8a94a0"/>',
-             f'<rect x="{margin}" y="{margin}" width="{size}" height="{size}" fill="none" stroke="#3b4552"/>']
-    for power in range(-6, 6):
-        for digit in (1, 2, 5):
-            seconds = digit * 10.0**power
-            if low < math.log10(seconds) < high:
-                x, label = at(seconds), f"{seconds:g} s"
-                parts.append(f'<text x="{margin + x:.1f}" y="{margin + size + 16}" text-anchor="middle">{label}</text>'
-                             f'<text x="{margin - 6}" y="{margin + size - x + 4:.1f}" text-anchor="end">{label}</text>')
-    for kind, fill in (("first_s", "#fff"), ("iteration_s", "#3a78bd")):
-        for name, case in cases.items():
-            simulated, measured = case[kind]
-            x, y = point(at(measured), at(simulated)).split(",")
-            parts.append(f'<circle cx="{x}" cy="{y}" r="3.5" fill="{fill}" stroke="#3a78bd"><title>{name}: simulated {simulated:.4g} s, '
-                         f'measured {measured:.4g} s</title></circle>')
-    parts.append(f'<text x="{margin + size / 2}" y="{margin + size + 38}" text-anchor="middle">measured; empty: the first iteration</text>'
-                 f'<text transform="translate(12 {margin + size / 2}) rotate(-90)" text-anchor="middle">simulated</text>'
-                 f'<text x="{margin}" y="{margin - 14}">{len(cases)} runs over networks of namespaces; grey: 5 %</text></svg>')
+             f'<rect x="{at(-0.05):.1f}" y="{top}" width="{at(0.05) - at(-0.05):.1f}" height="{height}" fill="#e4e7eb"/>',
+             f'<path d="M{at(0):.1f} {top}v{height}" stroke="#8a94a0"/>',
+             f'<text x="{left}" y="20">simulated over measured iterations; grey: 5 %; empty: the first one</text>']
+    for percents in range(-100, 101, 5):
+        if low <= percents / 100 <= high:
+            parts.append(f'<text x="{at(percents / 100):.1f}" y="{top + height + 18}" text-anchor="middle">{percents and f"{percents:+d}"} %</text>')
+    for row, network in enumerate(networks):
+        y = top + line * (row + 0.5)
+        parts.append(f'<text x="{left - 8}" y="{y + 4:.1f}" text-anchor="end">{network}</text>')
+        for kind, fill in (("first_error", "#fff"), ("error", "#3a78bd")):
+            for name, case in cases.items():
+                if name.split()[0] == network:
+                    parts.append(f'<circle cx="{at(case[kind]):.1f}" cy="{y:.1f}" r="4" fill="{fill}" stroke="#2a5a92"><title>{name}: '
+                                 f'{percent(case[kind])}</title></circle>')
+    parts.append("</svg>")
     return "\n".join(parts) + "\n"
 
 
@@ -134,7 +127,7 @@ def main():
     options.add_argument("--set", action="append", default=[], help="KEY=VALUE of the scenario; may be given several times")
     options.add_argument("--lv08", action="store_true", help="Also the error of SimGrid's model of TCP")
     options.add_argument("--json", help="File for the times of each case")
-    options.add_argument("--picture", help="SVG file that shows them")
+    options.add_argument("--picture", help="SVG file that shows the errors")
     asked = options.parse_args()
     print(f"{'network':<10} {'schedule':<8} {'iteration':>8}{'     LV08' if asked.lv08 else ''} {'first':>8}   messages 10 50 90 %   nominal   load", flush=True)
     kept = pathlib.Path(asked.json) if asked.json else None
