@@ -22,6 +22,7 @@
 #include "backends/world.hpp"
 #include "sim/core/cores.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/threads.hpp"
 
 namespace stagecraft::real {
@@ -362,9 +363,12 @@ class ProgramExecutor {
         seen = progress;
         since = moment;
       }
-      if (stopped_ || std::chrono::duration<double>(moment - since).count() < options_.timeout) continue;
+      const bool is_stuck = std::chrono::duration<double>(moment - since).count() >= options_.timeout;
+      if (stopped_) continue;
       lock.unlock();
-      return stop(stuck());
+      if (is_stuck) return stop(stuck());
+      if (!guarded([] { stop_point(); })) return;
+      lock.lock();
     }
   }
 
@@ -475,6 +479,7 @@ class InOrder {
 
   Times run() {
     for (const InstructionId n : p_.instructions.ids()) {
+      stop_point();
       if (!is_copy(p_, p_.at(n))) execute(n);
       for (std::deque<InstructionId>& stream : copies_)
         for (; !stream.empty() && may_start(stream.front()); stream.pop_front()) execute(stream.front());

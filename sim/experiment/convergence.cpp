@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/activity.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiling.hpp"
 #include "sim/schedule/builder.hpp"
@@ -153,14 +154,20 @@ Convergence converge(const Experiment& base, const ConvergenceOptions& o, const 
     take_times(base, o, method, runs);
   }
   Activity activity("training");
-  activity.count(0, "runs", std::ssize(methods) * o.seeds);
-  for (std::size_t m = 0; m < methods.size(); ++m)
-    for (int seed = 1; seed <= o.seeds; ++seed) {
-      before_each();
-      activity.note(fmt::format("{}, seed {}", methods[m].name, seed));
-      result.methods[m].curves.push_back(train(base, o, methods[m], seed));
-      activity.count_one();
-    }
+  result.runs_asked = static_cast<int>(std::ssize(methods)) * o.seeds;
+  activity.count(0, "runs", result.runs_asked);
+  try {
+    for (int seed = 1; seed <= o.seeds; ++seed)  // All methods with one seed first, so that a part compares them all.
+      for (std::size_t m = 0; m < methods.size(); ++m) {
+        before_each();
+        activity.note(fmt::format("{}, seed {}", methods[m].name, seed));
+        result.methods[m].curves.push_back(train(base, o, methods[m], seed));
+        activity.count_one();
+      }
+  } catch (const Stopped&) {
+    if (result.methods.front().curves.empty()) throw;
+    std::erase_if(result.methods, [](const MethodRuns& m) { return m.curves.empty(); });
+  }
   return result;
 }
 

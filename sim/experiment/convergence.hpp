@@ -31,7 +31,8 @@ struct ConvergenceOptions {
 };
 
 /// Trains with every method and seed, on one thread and in the order of the program, so that the result is the same
-/// everywhere. `before_each` is called before each training.
+/// everywhere. `before_each` is called before each training. Where a StopScope ends it, the result has the runs that
+/// are complete; before the first of them, Stopped goes on.
 Convergence converge(
     const Experiment&, const ConvergenceOptions&, const std::function<void()>& before_each = [] {});
 

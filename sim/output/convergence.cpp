@@ -202,6 +202,12 @@ Table target_table(const std::vector<MethodStanding>& rows, bool measured) {
 
 }  // namespace
 
+int runs_of(const Convergence& c) {
+  std::size_t runs = 0;
+  for (const MethodRuns& m : c.methods) runs += m.curves.size();
+  return static_cast<int>(runs);
+}
+
 std::optional<int> updates_to(const Curve& curve, double target) {
   const auto& e = curve.evaluations;
   for (std::size_t i = 0; i < e.size(); ++i) {

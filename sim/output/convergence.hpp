@@ -34,9 +34,13 @@ struct MethodRuns {
 /// Methods that are compared; the first is the baseline.
 struct Convergence {
   int samples_per_update = 1;
+  int runs_asked = 0;  ///< Methods times seeds; an interrupted comparison has fewer runs.
   std::vector<MethodRuns> methods;
   std::vector<std::string> notes;  ///< Why measured times differ from simulated ones on this machine.
 };
+
+/// Runs that are complete.
+int runs_of(const Convergence&);
 
 /// Updates until the mean loss of three evaluations is first at or below `target`; nothing where it never is.
 std::optional<int> updates_to(const Curve&, double target);

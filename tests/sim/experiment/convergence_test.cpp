@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/core.h>
 
+#include "sim/core/stop_point.hpp"
 #include "sim/weights/policy.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/convergence.hpp"
@@ -119,6 +120,31 @@ TEST_CASE("two runs of one comparison give the same result") {
   const Convergence second = quietly(small({"sync", "naive", "pipeoptim", "2bw"}));
   CHECK(convergence_csv(second) == convergence_csv(first));
   CHECK(tta_csv(second, {1}) == tta_csv(first, {1}));
+}
+
+TEST_CASE("a comparison that is stopped has the runs that were complete, and of each method the first seeds") {
+  const test::ConvergenceQuestion o = small({"sync", "naive"});
+  const Convergence whole = quietly(o);
+  int begun = 0;
+  const auto stopped_in = [&](int run) {
+    begun = 0;
+    const StopScope scope([&, run] { return begun == run; });
+    return test::converge(o, [&] { ++begun; });
+  };
+  const Convergence three = stopped_in(4);
+  REQUIRE(three.methods.size() == 2);
+  CHECK(runs_of(three) == 3);
+  CHECK(three.runs_asked == 4);
+  REQUIRE(three.methods[0].curves.size() == 2);
+  REQUIRE(three.methods[1].curves.size() == 1);
+  CHECK(three.methods[0].curves[1].losses == whole.methods[0].curves[1].losses);
+  CHECK(standing(three, 1, 1).total == 1);
+  CHECK(to_text(three, {1}).find("0/1") != std::string::npos);
+  const Convergence one = stopped_in(2);
+  REQUIRE(one.methods.size() == 1);
+  CHECK(one.methods[0].name == "sync");
+  CHECK(convergence_csv(one) == convergence_csv(whole).substr(0, convergence_csv(one).size()));
+  CHECK_THROWS_AS(stopped_in(1), Stopped);
 }
 
 TEST_CASE("a run that diverges is a result, and does not end the others") {

@@ -1,15 +1,17 @@
 // `stagecraft convergence`: trains with several weights policies (converge() in sim/experiment), prints which pays for
-// each target loss, and writes convergence.csv, tta.csv and pictures.
+// each target loss, and writes convergence.csv, tta.csv and pictures; after Ctrl-C of the runs that were complete.
 
 #include <cstdlib>
 
 #include <fmt/core.h>
 
 #include "sim/core/file.hpp"
+#include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/convergence.hpp"
 #include "sim/output/files.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/noted_interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 
 namespace stagecraft::commands {
@@ -33,7 +35,25 @@ std::vector<double> targets_of(const Arguments& a) {
   return targets;
 }
 
-int execute_convergence(const Arguments& a) {
+Convergence converge_until_interrupt(const Experiment& experiment, const ConvergenceOptions& o) {
+  const NotedInterrupt noted;
+  const StopScope scope(NotedInterrupt::came);
+  return converge(experiment, o);
+}
+
+/// "5 seeds", or what an interrupt left: "7 of 35 runs".
+std::string runs_text(const Convergence& c, int seeds) {
+  if (runs_of(c) == c.runs_asked) return pluralize(seeds, "seed");
+  return fmt::format("{} of {}", runs_of(c), pluralize(c.runs_asked, "run"));
+}
+
+/// "; without pipeoptim": the methods of which no run was complete.
+std::string missing_methods(const Convergence& c, const std::vector<std::string>& asked) {
+  const auto first = asked.begin() + std::ssize(c.methods);
+  return first == asked.end() ? "" : "; without " + join(std::vector<std::string>(first, asked.end()));
+}
+
+int execute_convergence(const Arguments& a) try {
   ConvergenceOptions o;
   o.methods = split(a.text("methods"), ',');
   o.backend = a.text("backend");
@@ -48,9 +68,9 @@ int execute_convergence(const Arguments& a) {
     throw InputError("--draw measured needs measured times", "leave out --no-measure");
   if (a.has("out")) make_folder(a, {"convergence.csv", "tta.csv", "convergence.svg"});
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));
-  const Convergence c = converge(experiment, o);
+  const Convergence c = converge_until_interrupt(experiment, o);
   print(fmt::format("{} of {}, {}; loss of the weights themselves\n\n", pluralize(o.updates, "update"),
-                    pluralize(c.samples_per_update, "sample"), pluralize(o.seeds, "seed")) +
+                    pluralize(c.samples_per_update, "sample"), runs_text(c, o.seeds)) +
         to_text(c, targets));
   if (a.has("out")) {
     const std::string folder = a.text("out");
@@ -63,7 +83,14 @@ int execute_convergence(const Arguments& a) {
   }
   write_pictures(
       a, [&](const PictureSize& size) { return convergence_picture(c, experiment.title, drawn_over(a), size); });
-  return 0;
+  if (!NotedInterrupt::came()) return 0;
+  flush();
+  print_error("{}; the tables have {} of {}, each of {}{}\n", NotedInterrupt::word(), runs_of(c),
+              pluralize(c.runs_asked, "run"), pluralize(o.updates, "update"), missing_methods(c, o.methods));
+  return NotedInterrupt::exit_code();
+} catch (const Stopped&) {
+  print_error("{} before the first run was complete; nothing was kept\n", NotedInterrupt::word());
+  return NotedInterrupt::exit_code();
 }
 
 std::vector<Argument> convergence_arguments() {
