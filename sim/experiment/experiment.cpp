@@ -2,6 +2,7 @@
 
 #include "sim/experiment/experiment.hpp"
 
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -38,6 +39,34 @@ bool same_part(const Value& a, const Value& b, std::string_view key) {
   return first && second ? same_content(*first, *second) : first == second;
 }
 
+/// The model without the losses ("loss", "softmax_xent") that no other layer reads.
+ModelGraph without_losses(ModelGraph model) {
+  std::set<LayerId> read;
+  for (const Layer& layer : model.layers) read.insert(layer.inputs.begin(), layer.inputs.end());
+  IdVector<LayerId, Layer> layers;
+  IdVector<LayerId, LayerId> new_id;
+  for (const LayerId id : model.layers.ids()) {
+    Layer& layer = model.layers[id];
+    new_id.push_back(layers.next_id());
+    const bool is_loss = layer.type == "loss" || layer.type == "softmax_xent";
+    if (is_loss && !layer.inputs.empty() && !read.contains(id)) continue;
+    for (LayerId& input : layer.inputs) input = new_id[input];
+    layers.push_back(std::move(layer));
+  }
+  model.layers = std::move(layers);
+  return model;
+}
+
+/// Whether there is a loss to compute: forwards alone have none, unless the scenario has a task that is judged by it.
+bool has_losses(const Experiment& e) { return e.schedule.has_gradients() || e.has_training; }
+
+void set_model(Experiment& e) {
+  with_error_context(*e.source, "model", [&](const Value& part) {
+    ModelGraph model = build_model(part);
+    e.model = std::make_shared<ModelGraph>(has_losses(e) ? std::move(model) : without_losses(std::move(model)));
+  });
+}
+
 /// Takes over what the scenario of `previous` describes alike: the model only if its optimizer keeps as many bytes.
 void share(const Experiment& previous, const Value& tree, Experiment& e) {
   const Value& earlier = *previous.source;
@@ -46,7 +75,8 @@ void share(const Experiment& previous, const Value& tree, Experiment& e) {
       (!e.has_training || optimizer_bytes(previous.model->precision, e.training.optimizer, e.weights.rule) ==
                               previous.model->precision.optimizer);
   const bool same_profile = same_part(tree, earlier, "profile");
-  if (same_optimizer && same_part(tree, earlier, "model")) e.model = previous.model;
+  if (same_optimizer && has_losses(e) == has_losses(previous) && same_part(tree, earlier, "model"))
+    e.model = previous.model;
   if (same_profile && same_part(tree, earlier, "cluster")) e.cluster = previous.cluster;
   const bool same_rules =
       same_part(tree, earlier, "software") && same_part(tree.at("run"), earlier.at("run"), "precision") &&
@@ -141,9 +171,7 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
   e.schedule = read_schedule(tree);
   e.weights = read_weights(tree);
   if (previous) share(*previous, *tree, e);
-  if (!e.model)
-    with_error_context(*tree, "model",
-                       [&](const Value& part) { e.model = std::make_shared<ModelGraph>(build_model(part)); });
+  if (!e.model) set_model(e);
   set_weights(e, e.weights);
   e.run.packs = read_packs(*tree, *e.model);
   set_slices(e);
@@ -211,6 +239,10 @@ Experiment with_order(const Experiment& experiment, const ScheduleSpec& schedule
   problems.throw_if_any();
   Experiment variant = variant_of(experiment);
   variant.schedule = schedule;
+  if (has_losses(variant) != has_losses(experiment)) {
+    set_model(variant);
+    variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profiles, variant.rules);
+  }
   if (read_slices(*experiment.schedule.options).cut || read_slices(*schedule.options).cut) {
     variant.run.packs = read_packs(*variant.source, *variant.model);
     set_slices(variant);

@@ -34,6 +34,46 @@ TEST_CASE("run, plan and compare give one plan the same verdict in memory that o
     }
 }
 
+TEST_CASE("forwards alone compute no loss, unless a task is judged by it") {
+  const auto schedule = [](const char* name) {
+    return schedule_spec(get_from(schedules::catalog(), "schedule", name));
+  };
+  const Scenario scenario = load_scenario("examples/edge-inference", {});
+  const Experiment forwards = read_experiment(scenario);
+  CHECK(!forwards.model->find("loss"));
+  const Experiment trains = with_order(forwards, schedule("1f1b"), weights_spec("auto"));
+  REQUIRE(trains.model->find("loss"));
+  CHECK(trains.model->layers.size() == forwards.model->layers.size() + 1);
+  CHECK(compile(trains).plan.stages.size() == 8);
+  CHECK(!with_order(trains, schedule("inference"), weights_spec("auto")).model->find("loss"));
+  CHECK(
+      read_experiment(load_scenario("examples/edge-inference", {"run.schedule=1f1b"}), &forwards).model->find("loss"));
+  CHECK(!read_experiment(scenario, &trains).model->find("loss"));
+  CHECK(teacher({"run.schedule=inference"}).model->find("loss"));
+}
+
+TEST_CASE("without losses in its middle, a model keeps all other layers and what they read") {
+  const std::string layers =
+      "model={builder: transformer, kind: gpt, layers: 2, hidden: 64, heads: 4, sequence: 32, vocabulary: 128, "
+      "norm: rms, gated: true, bias: false, positions: rotary, precision: mixed, next_tokens: 1}";
+  const auto model = [&](const char* schedule) {
+    return load_experiment("examples/quickstart", {layers, std::string("run.schedule=") + schedule}).model;
+  };
+  const auto whole = model("1f1b"), without = model("inference");
+  std::size_t losses = 0;
+  for (const Layer& layer : whole->layers) {
+    losses += layer.type == "softmax_xent";
+    const std::optional<LayerId> there = without->find(layer.name);
+    CHECK(there.has_value() == (layer.type != "softmax_xent"));
+    if (!there) continue;
+    REQUIRE(without->layers[*there].inputs.size() == layer.inputs.size());
+    for (std::size_t i = 0; i < layer.inputs.size(); ++i)
+      CHECK(without->layers[without->layers[*there].inputs[i]].name == whole->layers[layer.inputs[i]].name);
+  }
+  CHECK(losses == 2);
+  CHECK(without->layers.size() == whole->layers.size() - 2);
+}
+
 TEST_CASE("a variant with another order shares the model, the cluster and the cost table") {
   const Experiment e = teacher();
   const ScheduleDef& gpipe = get_from(schedules::catalog(), "schedule", "gpipe");
