@@ -94,6 +94,8 @@ void set_slices(Experiment& e) {
     throw InputError(
         {{e.schedule.options->at("exchange").where, "run.schedule.exchange",
           "ranks can share the attention of slices only where sequences are cut into them", "cut: true", "loads"}});
+  if (!slices.cut && e.run.packs)
+    with_error_context(*e.source, "run", [&](const Value&) { require_whole_sequences(*e.run.packs, slices.slices); });
   if (slices.cut)
     with_error_context(*e.source, "run", [&](const Value&) {
       require_slices(*e.model, slices.slices);

@@ -428,6 +428,17 @@ void require_slices(const ModelGraph& model, int slices) {
             "a model with causal attention, such as gpt2-small, or a schedule without slices");
 }
 
+void require_whole_sequences(const PackedBatches& packs, int slices) {
+  if (packs.micro_batches % slices == 0) return;
+  throw Infeasible("micro-batches",
+                   fmt::format("with run.schedule.cut: false each pack is a slice, and {} of a replica are no whole "
+                               "number of sequences of {}",
+                               pluralize(packs.micro_batches, "pack"), pluralize(slices, "slice")),
+                   fmt::format("run.schedule.cut: true, which cuts each pack into {}; or a multiple of {} packs for "
+                               "each replica",
+                               pluralize(slices, "slice"), slices));
+}
+
 bool settle_packs(Value& tree, Problems& problems) {
   Value& run = *tree.find("run");
   Value *data = tree.find("data"), *loads = run.find("loads");

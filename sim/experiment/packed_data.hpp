@@ -24,6 +24,9 @@ std::shared_ptr<const PackedBatches> read_packs(const config::Value& tree, const
 /// One sequence of the model's length for each replica and micro-batch of `run.micro_batches`.
 PackedBatches equal_packs(const config::Value& tree, const ModelGraph&);
 
+/// Infeasible where packs that are slices themselves make no whole number of sequences of `slices` slices.
+void require_whole_sequences(const PackedBatches&, int slices);
+
 /// InputError where a slice of a sequence would need later ones, or sequences have fewer tokens than slices.
 void require_slices(const ModelGraph&, int slices);
 

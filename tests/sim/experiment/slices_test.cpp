@@ -90,6 +90,15 @@ TEST_CASE("what cannot be cut is refused at its place") {
   CHECK_THROWS_AS(compiled({"run.schedule.slices=2"}), Infeasible);
   CHECK(compiled({"run.schedule.slices=4"}).plan.loads.classes.size() == 1);
   CHECK(problem({"run.schedule.cut=false"}).help == "cut: true");
+  try {
+    compiled({"plan.chunks=1", "run.schedule={name: seq1f1b, slices: 4}", "run.global_batch=5",
+              "data={lengths: {kind: equal, length: 4096}}"});
+    FAIL("five packs are no sequences of four slices");
+  } catch (const Infeasible& e) {
+    CHECK(e.problem().message.find("5 packs of a replica are no whole number of sequences of 4 slices") !=
+          std::string::npos);
+    CHECK(e.problem().help.find("run.schedule.cut: true, which cuts each pack into 4 slices") != std::string::npos);
+  }
   CHECK(problem({"plan.micro_batch_size=2"}).message.find("one sequence or slice of it") != std::string::npos);
 }
 
