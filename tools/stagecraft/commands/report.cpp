@@ -158,6 +158,7 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
   if (backends.empty()) backends.push_back(default_backend(compiled.plan));
   for (const std::string& backend : backends) {
     Outcome outcome = run(compiled, backend);
+    print_error("{} {} on {}\n", outcome.timeline.clock == Clock::Simulated ? "simulated" : "measured", given, backend);
     add_interval(compiled, outcome);
     add_diagnosis(compiled, outcome, given, a.list("set"));
     runs.push_back(kept_run(backends.size() > 1 ? given + " on " + backend : given, compiled, outcome));
