@@ -196,6 +196,10 @@ void check_offload(const PlannedExperiment& p) {
              "recompute: layers, which keeps the input of each layer; or recompute: none");
 }
 
+Bytes states_on_host(const PlannedExperiment& p, const Stage& stage) {
+  return {kMomentBytes * updated_by_host(p, stage)};
+}
+
 void offload_optimizer(PlannedExperiment& p) {
   const Experiment& e = p.experiment;
   const Offload& offload = *e.plan.offload;
@@ -214,7 +218,7 @@ void offload_optimizer(PlannedExperiment& p) {
       StageCost& cost = p.costs.at(s, static_cast<int>(r));
       cost.update_parts.optimizer = (1 - offload.optimizer) * cost.update_parts.optimizer + time;
       cost.update = cost.update_parts.total();
-      cost.memory.optimizer = cost.memory.optimizer - Bytes{kMomentBytes * parameters};
+      cost.memory.optimizer = cost.memory.optimizer - states_on_host(p, stage);
     }
   }
 }

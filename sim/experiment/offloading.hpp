@@ -7,6 +7,9 @@ namespace stagecraft {
 /// InputError for a plan that offloads where it cannot: without host memory, or what nothing says how to move.
 void check_offload(const PlannedExperiment&);
 
+/// States of the optimizer that the host keeps for each device of a stage.
+Bytes states_on_host(const PlannedExperiment&, const Stage&);
+
 /// Has hosts update the share of the parameters that `plan.offload.optimizer` says: what devices keep, and the time of
 /// their updates.
 void offload_optimizer(PlannedExperiment&);

@@ -378,6 +378,9 @@ Outcome run(const CompiledExperiment& c, const std::string& backend) {
   o.report = measure(c.program, o.timeline, *c.experiment.cluster);
   check_finite(o.report.makespan.value);
   if (o.report.instruction_times) o.report.ranks = pipeline_ranks(c.plan, c.program, o.report, *c.experiment.cluster);
+  if (c.experiment.plan.offload)
+    for (PipelineRank& rank : o.report.ranks)
+      for (const StageId s : rank.stages) rank.memory.host += states_on_host(c, c.plan.stages[s]);
   add_rates(c, o.report);
   return o;
 }

@@ -44,7 +44,7 @@ std::string stages_csv(const std::vector<StageId>& stages) {
 /// What people see of the rows.
 struct ShownColumns {
   bool every_column = false;
-  bool stages = false, device = false, reserve = false, capacity = false;
+  bool stages = false, device = false, reserve = false, capacity = false, host = false;
 
   ShownColumns(const std::vector<PipelineRank>& rows, bool every) : every_column(every) {
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -54,6 +54,7 @@ struct ShownColumns {
       device |= r.devices == 1 || shares_rank || every_column;
       reserve |= r.memory.reserved.value > 0 && every_column;
       capacity |= r.memory.capacity.value > 0;
+      host |= r.memory.host.value > 0;
     }
   }
 };
@@ -149,6 +150,10 @@ TableColumns<PipelineRank> memory_columns(const ShownColumns& shown) {
     return TableCell(left.value, left.value < 0 ? "-" + to_text(Bytes{-left.value}) : to_text(left));
   };
   columns.push_back(std::move(free));
+  columns.push_back(size_column(
+      "host_memory_bytes", shown.host ? "host memory" : "",
+      "The most that a device has in the memory of its host at one time, with `plan.offload`; not in the sum.",
+      [](const PipelineRank& r) { return r.memory.host; }, 3));
   columns.push_back({{.key = whole_column("peak_activations", "Most micro-batches in flight."),
                       .heading = shown.every_column ? "in flight" : "",
                       .width = 9,

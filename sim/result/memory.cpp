@@ -133,6 +133,7 @@ MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Clust
   }
   for (const MemorySample& s : curve) {
     peak.activations = std::max(peak.activations, s.activations);
+    peak.host = std::max(peak.host, s.host);
     if (peak.resident + s.total() <= peak.total) continue;
     peak.total = peak.resident + s.total();
     peak.stash = s.stash;

@@ -19,6 +19,7 @@ struct MemoryPeak {
   Bytes total, resident, stash, received, outgoing;
   Bytes capacity;       ///< Memory of the device without `reserved`; zero when not known.
   Bytes reserved;       ///< Memory of the device that the model may not use.
+  Bytes host;           ///< Most that it has in the memory of its host, at any time; not in `total`.
   InstructionId at;     ///< The instruction whose start made the peak; not valid when nothing comes and goes.
   int activations = 0;  ///< Most whole stashes alive: from forward, or recomputation, to backward.
 

@@ -136,6 +136,18 @@ test('replicas share a row that a click or a key opens; rows are found by stage,
   assert.deepEqual((await cells('ranks')).slice(1).map(row => row[0]), ['PP 0 x 4 replicas x TP 4', 'PP 1 x 4 replicas x TP 4']);
 });
 
+test('where hosts keep activations, the ranks say how much, in the table and on their bars; elsewhere they do not', async () => {
+  await browser.open(at('one.html'));
+  assert.equal((await cells('ranks'))[0].includes('host memory'), false);
+  run('run', 'examples/almost-fits', '-b', 'ideal', '--set', 'run.micro_batches=16', '--set', 'run.iterations=1', '--out', at('hosts'));
+  await browser.open(at('hosts/report.html'));
+  const rows = await cells('ranks'), column = rows[0].indexOf('host memory');
+  assert.deepEqual(rows.slice(1, 3).map(row => row[column]), ['6.641 GiB', '0 B']);
+  assert.equal(results('hosts').ranks[0].host_memory_bytes, results('hosts').peak_host_memory_bytes);
+  const notes = await browser.evaluate("[...document.querySelectorAll('#memory-bars .rank')].map(r => r.title)");
+  assert.deepEqual([notes[0].endsWith(', 6.641 GiB in host memory'), notes[1].includes('host memory')], [true, false]);
+});
+
 test('a comparison says which run is faster and what differs, and warns where batches differ', async () => {
   await browser.open(at('two.html'));
   const [a, b] = [results('a'), results('b')], time = r => 1 / r.throughput_samples_per_s, better = time(b) < time(a) ? [b, a, 'B (gpipe)', 'A (1f1b)'] : [a, b, 'A (1f1b)', 'B (gpipe)'];
@@ -192,7 +204,7 @@ test('idle devices are not drawn, and a note says so', async () => {
 
 test('the head says what each run is of', async () => {
   await browser.open(at('one.html'));
-  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}; plan PP 4 \u00b7 MBS 2 x 8 = 16 samples, by balanced on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
+  const of = schedule => `model gpt2-medium; cluster two-node-mixed; schedule ${schedule}; plan PP 4 \u00b7 MBS 2 x 8 = 16 samples of 1,024 tokens, by balanced on 4 devices; weights flush; backend ideal; from scenarios/examples/quickstart.yaml`;
   assert.equal(await text('setups'), of('1f1b'));
   await browser.open(at('two.html'));
   assert.deepEqual((await text('setups')).split('\n').filter(line => line), [`A, ${at('a')}: ${of('1f1b')}`, `B, ${at('b')}: ${of('gpipe')}`]);

@@ -49,9 +49,9 @@ function fillRankBars(place, runs, classes, sizesOf) {
   const shown = classes.filter(([key]) => rows.some(({ rank }) => rank[key] > 1e-12));
   place.before(swatchList(shown));
   fillAsScrolled(place, place, rows.length, k => {
-    const { run, rank, name } = rows[k], { whole, text, limit } = sizesOf(run, rank, shown);
+    const { run, rank, name } = rows[k], { whole, text, limit, note = '' } = sizesOf(run, rank, shown);
     const numbers = shown.map(([key, title]) => `${title} ${key.endsWith('_s') ? percentText(share(rank[key], run.results.period_s)) : sizeText(rank[key])}`);
-    return rankBar((runs.length > 1 ? run.letter + ' ' : '') + name, numbers.join(', '), shown.map(([key, , colour]) => [colour, rank[key]]), whole, text, limit);
+    return rankBar((runs.length > 1 ? run.letter + ' ' : '') + name, numbers.join(', ') + note, shown.map(([key, , colour]) => [colour, rank[key]]), whole, text, limit);
   });
   return true;
 }
@@ -60,8 +60,9 @@ function fillRankCharts(section, time, memory, runs) {
   const longest = Math.max(...runs.map(run => run.results.period_s));
   const most = largest(runs.flatMap(run => run.results.ranks ?? []), r => Math.max(r.peak_memory_bytes, r.memory_free_bytes != null ? r.peak_memory_bytes + r.memory_free_bytes : 0));
   const there = fillRankBars(time, runs, RANK_TIME, (run, rank) => ({ whole: longest, text: `${percentText(share(rank.compute_s + rank.optimizer_s, run.results.period_s))} busy` }));
-  if (there) fillRankBars(memory, runs, RANK_MEMORY, (run, { peak_memory_bytes: peak, memory_free_bytes: free }) => ({
+  if (there) fillRankBars(memory, runs, RANK_MEMORY, (run, { peak_memory_bytes: peak, memory_free_bytes: free, host_memory_bytes: host }) => ({
     whole: most, text: free != null ? `${sizeText(peak)} of ${sizeText(peak + free)}` : sizeText(peak), limit: free != null ? peak + free : 0,
+    note: host > 0 ? `, ${sizeText(host)} in host memory` : '',
   }));
   section.hidden = !there;
 }

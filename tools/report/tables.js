@@ -166,6 +166,7 @@ function fillRanks(table, runs) {
     ...size('weights_bytes', 'weights'), ...size('gradients_bytes', 'gradients'), ...size('optimizer_bytes', 'optimizer'), ...size('activations_bytes', 'activations'), ...size('messages_bytes', 'messages'),
     ['sum', p => sizeText(p.device.peak_memory_bytes)],
     ...(ranks.some(r => r.memory_free_bytes != null) ? [['free', p => (p.rank?.memory_free_bytes != null ? sizeText(Math.max(0, p.rank.memory_free_bytes)) : '\u2013')]] : []),
+    ...size('host_memory_bytes', 'host memory'),
     ['in flight', p => String(p.rank?.peak_activations ?? p.device.peak_activations)],
   ]);
   for (const run of runs) {
