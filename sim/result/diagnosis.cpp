@@ -101,6 +101,21 @@ bool is_simulated(const Finding& f) {
   return std::any_of(f.suggestions.begin(), f.suggestions.end(), [](const Suggestion& s) { return s.run.has_value(); });
 }
 
+/// A cause in words that stand alone.
+std::string cause_words(std::string_view cause) {
+  constexpr std::pair<std::string_view, const char*> kWords[] = {{"memory", "recomputation forced by memory"},
+                                                                 {"recomputation", "needless recomputation"},
+                                                                 {"host-memory", "waits for host memory"},
+                                                                 {"group-collectives", "collectives inside groups"},
+                                                                 {"launches", "kernel launches"},
+                                                                 {"placement", "messages between nodes"}};
+  for (const auto& [name, words] : kWords)
+    if (name == cause) return words;
+  std::string words(cause);
+  std::replace(words.begin(), words.end(), '-', ' ');
+  return words;
+}
+
 /// "  also: gradient sums 34.4 %, slow link 19.0 % of the period (--what-if)": what costs much next to the first.
 /// Nothing where changes of every cause were simulated, because they are printed below.
 std::string other_causes_text(const Diagnosis& d) {
@@ -109,9 +124,8 @@ std::string other_causes_text(const Diagnosis& d) {
   for (std::size_t k = 1; k < d.findings.size(); ++k) {
     const Finding& f = d.findings[k];
     if (is_simulated(f)) return {};
-    std::string name = f.cause;
-    std::replace(name.begin(), name.end(), '-', ' ');
-    if (f.lost.value > 0 && f.share >= kLarge) causes.push_back(fmt::format("{} {}", name, percent(f.share)));
+    if (f.lost.value > 0 && f.share >= kLarge)
+      causes.push_back(fmt::format("{} {}", cause_words(f.cause), percent(f.share)));
   }
   return causes.empty() ? "" : fmt::format("  also: {} of the period (--what-if)\n", join(causes));
 }
