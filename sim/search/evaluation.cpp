@@ -13,6 +13,7 @@
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/plan_words.hpp"
 #include "sim/planners/shared/group.hpp"
+#include "sim/program/offload.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
 
@@ -67,6 +68,19 @@ std::vector<config::Member> schedule_options(const PlanVariant& v, const Schedul
   return options;
 }
 
+/// The batch stays last.
+void add_plan_words(const std::string& words, Choice& c) {
+  c.plan_words.insert(c.plan_words.rfind(" · "), " · " + words);
+}
+
+/// `plan.offload` as far as anything goes to host memory: no activations do where the plan fits without.
+std::optional<Offload> offload_in_effect(const CompiledExperiment& c) {
+  std::optional<Offload> offload = c.experiment.plan.offload;
+  if (!offload || copies_stashes(c.program)) return offload;
+  offload->selective = false, offload->activations = 0;
+  return offload->optimizer > 0 ? offload : std::nullopt;
+}
+
 }  // namespace
 
 void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const NetworkParts& parts, Choice& c) {
@@ -87,8 +101,7 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   c.placement = to_text(v.placement);
   c.group = group_words(v.plan);
   c.plan_words = plan_words(p.plan);
-  if (p.experiment.plan.offload) c.plan_words += " · offload " + short_text(*p.experiment.plan.offload);
-  if (v.buckets) c.plan_words.insert(c.plan_words.rfind(" · "), " · gradient buckets");  // The batch stays last.
+  if (v.buckets) add_plan_words("gradient buckets", c);
   c.group_devices = v.plan.group.group();
   c.devices = static_cast<int>(used.size());
   c.stages = p.plan.different_stages();
@@ -220,6 +233,7 @@ PlannedExperiment planned_for(const Candidate& candidate, const Experiment& e) {
 void measure_choice(const Outcome& outcome, const CompiledExperiment& p, Choice& c) {
   const Report& report = outcome.report;
   c.weights = p.experiment.weights.name();
+  if (const std::optional<Offload> offload = offload_in_effect(p)) add_plan_words("offload " + short_text(*offload), c);
   measure_row(c, p, outcome);
   c.energy = report.energy / p.program.iterations;
   for (const DeviceReport& d : report.devices) {
@@ -259,6 +273,11 @@ Trial CombinationRunner::run(const Combination& combination) const {
       return trial;
     }
     const CompiledExperiment p = compile_folded(*planned, idle_);
+    if (p.experiment.plan.offload && !configured_.plan.offload && !offload_in_effect(p)) {
+      trial.result = TrialResult::Refused;
+      trial.why = "the plan fits without host memory, and is in the list without it";
+      return trial;
+    }
     measure_choice(stagecraft::run(p, backend_), p, trial.choice);
     set_amount(combination, trial.choice);
   } catch (const Infeasible& e) {

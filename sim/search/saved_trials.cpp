@@ -56,7 +56,7 @@ const config::MapSpec& saved_trial_fields() {
           real("unexchanged", 0, kInfinity).doc("Gradients of tied weights whose exchange is not simulated, in bytes."),
           text("overlap").doc(
               "The setting of software.overlap that the framework runs it with; empty: the scenario's."),
-          text("weights").doc("Weights policy."),
+          text("weights").doc("Weights policy."), text("plan").doc("The plan in words, with what goes to host memory."),
           map("contended", contended).optional().doc("The result with network contention, where it is known.")}};
   return spec;
 }

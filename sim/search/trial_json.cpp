@@ -20,7 +20,8 @@ Json json_of(const std::string& settings, const Trial& t) {
                          {"energy_J", c.energy.value},
                          {"unexchanged", c.unexchanged.value},
                          {"weights", c.weights},
-                         {"overlap", c.overlap}};
+                         {"overlap", c.overlap},
+                         {"plan", c.plan_words}};
   if (c.replayed)
     json["contended"] = JsonObject{{"period_s", c.replayed->period.value},
                                    {"makespan_s", c.replayed->makespan.value},
@@ -44,6 +45,7 @@ Trial trial_from(const Json& json) {
   c.unexchanged = Bytes{json.at("unexchanged").number()};
   c.weights = json.at("weights").text();
   c.overlap = json.at("overlap").text();
+  c.plan_words = json.at("plan").text();
   if (const Json* contended = json.find("contended"))
     c.replayed =
         ContendedResult{Seconds{contended->at("makespan_s").number()}, Seconds{contended->at("period_s").number()},
@@ -57,7 +59,7 @@ Trial with_properties(Trial trial, const Combination& combination) {
   c.schedule = combination.policy.name();
   c.period = s.period, c.makespan = s.makespan, c.throughput = s.throughput, c.memory = s.memory;
   c.filled = s.filled, c.work = s.work, c.unexchanged = s.unexchanged, c.weights = s.weights;
-  c.energy = s.energy, c.overlap = s.overlap;
+  c.energy = s.energy, c.overlap = s.overlap, c.plan_words = s.plan_words;
   c.replayed = s.replayed;
   trial.choice = std::move(c);
   return trial;
