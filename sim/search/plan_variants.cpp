@@ -144,9 +144,8 @@ class VariantMaker {
   /// Numbers of stages on a rank.
   std::vector<int> chunks_in(const PlacementChoice& where, int ranks) {
     if (where.placement == Placement::Linear || where.placement == Placement::Bidirectional) return {1};
-    // On one rank chunks save memory where a stage recomputes all. With groups they also let a stage exchange gradients
-    // and weights while another computes. Megatron-LM's interleaved schedule needs two ranks (megatron/training's
-    // validate_args).
+    // On one rank chunks save memory where a stage recomputes all, and a stage can exchange gradients and weights while
+    // another computes. Megatron-LM's interleaved schedule needs two ranks (megatron/training's validate_args).
     const SoftwareStack& software = configured_.experiment.software();
     if (ranks == 1 && !software.prices) {
       if (layers_ > 2) made_.left_out.insert("more than 2 stages on a single rank");
@@ -211,11 +210,25 @@ class VariantMaker {
           }
   }
 
+  bool has_linear() const {
+    return std::any_of(placements_.begin(), placements_.end(),
+                       [](const PlacementChoice& c) { return c.placement == Placement::Linear; });
+  }
+
+  /// Whether several stages of the only rank compute and keep what one stage does, which is another plan in the list.
+  /// They differ from it where each recomputes all of itself, or has gradients to sum while another computes; in
+  /// groups there are such sums without replicas, too.
+  bool acts_as_one_stage(int ranks, int replicas, Recomputation recompute) const {
+    return ranks == 1 && replicas == 1 && !configured_.experiment.software().prices &&
+           recompute != Recomputation::Full && has_linear();
+  }
+
   void placed(PlanSpec spec, int ranks, int size, const std::vector<Recomputation>& kinds) {
     for (const PlacementChoice& where : placements_)
       for (const int chunks : chunks_in(where, ranks)) {
         if (ranks * chunks > layers_) continue;
         for (const Recomputation recompute : kinds) {
+          if (chunks > 1 && acts_as_one_stage(ranks, spec.replicas, recompute)) continue;
           PlanVariant v{.plan = spec, .placement = where.placement, .chunks = chunks, .both_ways = where.both_ways};
           v.plan.stages = ranks * chunks;
           v.is_unusual = chunks > kMostChunks || v.plan.dispatcher != balanced_.dispatcher || is_unusual(recompute) ||
@@ -353,9 +366,7 @@ class VariantMaker {
   }
 
   void plans_of(const PlannerDef& def) {
-    const auto is_linear = [](const PlacementChoice& c) { return c.placement == Placement::Linear; };
-    if (std::none_of(placements_.begin(), placements_.end(), is_linear) || !def.fields->find("micro_batch_size"))
-      return;
+    if (!has_linear() || !def.fields->find("micro_batch_size")) return;
     PlanSpec spec;
     try {
       spec = kept_options(def);
