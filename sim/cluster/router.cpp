@@ -34,6 +34,7 @@ struct Rest {
 };
 
 constexpr Rest kThere{0, 0};
+constexpr std::size_t kUsualHops = 8;
 
 // Whole attoseconds add up to the same number in any order (exact below 2^53), so ties are ties both ways round. Who
 // uses a route refuses links whose bandwidth makes no sense.
@@ -79,27 +80,7 @@ class Router::ShortestPaths {
   }
 
   /// The way from a device with that much left that `turn` picks; the one of the links declared first when it is 0.
-  void read(VertexId source, const Rest& left, std::size_t turn, std::vector<Hop>& hops) const {
-    std::vector<VertexId> places{source}, next;  // A shared medium may lead to several; the links after it decide.
-    Rest here = left;
-    while (places.front() != target_) {
-      std::vector<LinkId> ways;
-      for (VertexId place : places) each_way(place, here, [&](LinkId id, VertexId) { ways.push_back(id); });
-      if (!std::is_sorted(ways.begin(), ways.end())) std::sort(ways.begin(), ways.end());
-      ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
-      const LinkId way = ways[turn % ways.size()];
-      turn /= ways.size();
-      // A shared medium has one direction: every station sends on the same one.
-      hops.push_back({way, link(way).ends.size() > 2 || contains(places, link(way).ends.front())});
-      next.clear();
-      for (VertexId place : places)
-        each_end(place, here, way, [&](VertexId end) {
-          if (!contains(next, end)) next.push_back(end);
-        });
-      places.swap(next);
-      if (places.front() != target_) here = rest_[place_of(places.front())];
-    }
-  }
+  void read(VertexId source, const Rest& left, std::size_t turn, std::vector<Hop>& hops) const;
 
  private:
   bool is_device(VertexId place) const { return router_.cluster_->devices.contains(DeviceId{place.value}); }
@@ -120,15 +101,7 @@ class Router::ShortestPaths {
 
   /// Calls `use` with each link that leads on from a place as well as any, and where to.
   template <class Use>
-  void each_way(VertexId place, const Rest& left, Use use) const {
-    if (is_device(target_))
-      for (LinkId id : router_.attached_[target_])
-        if (contains(link(id).ends, place) && across(id, kThere) == left) use(id, target_);
-    for (LinkId id : router_.trunks_[place])
-      for (VertexId end : router_.switch_ends_[id])
-        if (end != place && rest_[place_of(end)].is_reachable() && across(id, rest_[place_of(end)]) == left)
-          use(id, end);
-  }
+  void each_way(VertexId place, const Rest& left, Use use) const;
 
   /// Calls `use` with each place where one of these links leads.
   template <class Use>
@@ -159,6 +132,10 @@ class Router::PathCache {
     VertexId switches[2];  ///< The switches at its ends, unless there are more than two.
     int count = 0;
   };
+
+  /// What ShortestPaths::read() works with, so that millions of routes need no memory of their own.
+  std::vector<VertexId> places, next_places;
+  std::vector<LinkId> next_links;
 
   explicit PathCache(std::size_t switches) : most_(std::max<std::size_t>(1, kRoom / (sizeof(Rest) * (switches + 1)))) {}
 
@@ -196,6 +173,45 @@ class Router::PathCache {
 Rest Router::ShortestPaths::across(LinkId id, const Rest& rest) const {
   const Rest& link = router_.kept_->crossing(id).rest;
   return {rest.length + link.length, rest.attoseconds + link.attoseconds};
+}
+
+template <class Use>
+void Router::ShortestPaths::each_way(VertexId place, const Rest& left, Use use) const {
+  if (is_device(target_))
+    for (LinkId id : router_.attached_[target_])
+      if (contains(link(id).ends, place) && across(id, kThere) == left) use(id, target_);
+  for (LinkId id : router_.trunks_[place]) {
+    const PathCache::Crossing& crossing = router_.kept_->crossing(id);
+    const VertexId* ends = crossing.count > 2 ? router_.switch_ends_[id].data() : crossing.switches;
+    for (int e = 0; e < crossing.count; ++e)
+      if (ends[e] != place && rest_[place_of(ends[e])].is_reachable() && across(id, rest_[place_of(ends[e])]) == left)
+        use(id, ends[e]);
+  }
+}
+
+void Router::ShortestPaths::read(VertexId source, const Rest& left, std::size_t turn, std::vector<Hop>& hops) const {
+  // A shared medium may lead to several places; the links after it decide.
+  std::vector<VertexId>&places = router_.kept_->places, &next = router_.kept_->next_places;
+  std::vector<LinkId>& ways = router_.kept_->next_links;
+  places.assign(1, source);
+  Rest here = left;
+  while (places.front() != target_) {
+    ways.clear();
+    for (VertexId place : places) each_way(place, here, [&](LinkId id, VertexId) { ways.push_back(id); });
+    if (!std::is_sorted(ways.begin(), ways.end())) std::sort(ways.begin(), ways.end());
+    ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
+    const LinkId way = ways[turn % ways.size()];
+    turn /= ways.size();
+    // A shared medium has one direction: every station sends on the same one.
+    hops.push_back({way, link(way).ends.size() > 2 || contains(places, link(way).ends.front())});
+    next.clear();
+    for (VertexId place : places)
+      each_end(place, here, way, [&](VertexId end) {
+        if (!contains(next, end)) next.push_back(end);
+      });
+    places.swap(next);
+    if (places.front() != target_) here = rest_[place_of(places.front())];
+  }
 }
 
 void Router::ShortestPaths::widen(VertexId place, const Rest from) {
@@ -265,6 +281,7 @@ std::optional<std::vector<Hop>> Router::hops(DeviceId from, DeviceId to) const {
   const VertexId source = cluster_->vertex(from), target = cluster_->vertex(to);
   const std::size_t turn = cluster_->turns.empty() ? 0 : cluster_->turns[to];
   std::vector<Hop> hops;
+  hops.reserve(kUsualHops);
   const auto read = [&](ShortestPaths& ways) {
     const Rest left = ways.from(source);
     if (left.is_reachable()) ways.read(source, left, turn, hops);
