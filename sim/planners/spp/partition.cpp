@@ -117,16 +117,20 @@ std::vector<int> order_devices(const Bandwidths& bandwidth) {
 namespace {
 
 double slowest_inside(const LineProblem& p, int first, int count) {
+  const int begin = first / p.group, end = begin + count / p.group;
   double min_bandwidth = kInfinity;
-  for (int a = first; a < first + count; ++a)
-    for (int b = a + 1; b < first + count; ++b) min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
+  for (int a = begin; a < end; ++a) {
+    if (!p.inside.empty()) min_bandwidth = std::min(min_bandwidth, p.inside[a]);
+    for (int b = a + 1; b < end; ++b) min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
+  }
   return min_bandwidth;
 }
 
 double slowest_between(const LineProblem& p, int first, int count, int next, int next_count) {
   double min_bandwidth = kInfinity;
-  for (int a = first; a < first + count; ++a)
-    for (int b = next; b < next + next_count; ++b) min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
+  for (int a = first / p.group; a < (first + count) / p.group; ++a)
+    for (int b = next / p.group; b < (next + next_count) / p.group; ++b)
+      min_bandwidth = std::min(min_bandwidth, p.bandwidth[a][b]);
   return min_bandwidth;
 }
 
@@ -150,37 +154,84 @@ std::size_t choice_of(const LineProblem& p, int replicas) {
 constexpr double kMostCells = 6e7;             ///< 1 GB.
 constexpr double kPartitionMostStates = 3e12;  ///< An upper bound; most of them are pruned.
 
+/// The slowest links between consecutive devices, [end of devices][choice] or with the choice of the devices before.
+struct SlowestLinks {
+  std::vector<std::vector<double>> inside;                ///< Infinite where a single device has no links.
+  std::vector<std::vector<std::vector<double>>> between;  ///< [choice of the devices before]; 0: they are too few.
+};
+
+/// [unit][unit]: the slowest link between devices of the two.
+Bandwidths between_units(const LineProblem& p) {
+  const int each = p.unit / p.group, groups = p.units() * each;
+  Bandwidths slowest(p.units(), std::vector<double>(p.units(), kInfinity));
+  for (int a = 0; a < groups; ++a) {
+    std::vector<double>& row = slowest[a / each];
+    if (!p.inside.empty()) row[a / each] = std::min(row[a / each], p.inside[a]);
+    for (int b = 0; b < groups; ++b)
+      if (a != b) row[b / each] = std::min(row[b / each], p.bandwidth[a][b]);
+  }
+  return slowest;
+}
+
+/// Every choice has twice the devices of the one before, so its slowest link follows from its halves, and
+/// links are looked at once for each choice: O(choices * units^2).
+SlowestLinks slowest_links(const LineProblem& p) {
+  const int choices = static_cast<int>(p.replicas.size()), units = p.units();
+  SlowestLinks links;
+  links.inside.assign(p.devices() + 1, std::vector<double>(choices, kInfinity));
+  links.between.assign(p.devices() + 1, std::vector<std::vector<double>>(choices));
+  Bandwidths slowest = between_units(p);  // [unit][unit]: from there to as many units as the choice has.
+  for (int c = 0; c < choices; ++c) {
+    const int width = p.replicas[c] / p.unit;
+    for (int u = 0; c > 0 && u < units; ++u)
+      for (int v = 0; v + width <= units; ++v) slowest[u][v] = std::min(slowest[u][v], slowest[u][v + width / 2]);
+    for (int first = 0; first + width <= units; ++first) {
+      const int end = first + width;
+      double& inside = links.inside[end * p.unit][c];
+      if (c == 0) inside = slowest[first][first];
+      std::vector<double>& between = links.between[end * p.unit][c];
+      double rate = kInfinity;
+      for (int b = 0, before = 0; b < choices; ++b) {
+        const int needed = p.replicas[b] / p.unit;
+        for (; before < std::min(needed, first); ++before) rate = std::min(rate, slowest[first - 1 - before][first]);
+        between.push_back(first < needed ? 0 : rate);
+      }
+    }
+  }
+  for (int c = 1; c < choices; ++c)
+    for (int end = p.replicas[c]; end <= units * p.unit; end += p.unit) {
+      const int half = p.replicas[c - 1];
+      links.inside[end][c] =
+          std::min({links.inside[end - half][c - 1], links.inside[end][c - 1], links.between[end][c - 1][c - 1]});
+    }
+  return links;
+}
+
 class DynamicProgram {
  public:
   DynamicProgram(const LineProblem& p, std::int64_t& states)
       : p_(p), states_(states), choices_(static_cast<int>(p.replicas.size())) {
-    inside_.assign(p.devices() + 1, std::vector<double>(choices_, kInfinity));
-    between_.assign(p.devices() + 1, std::vector<std::vector<double>>(choices_));
     different_.assign(p.devices() + 1, std::vector<std::vector<int>>(choices_));
     const std::vector<int> alike = first_alike(p);
     for (int end = p.unit; end <= p.devices(); end += p.unit)
-      for (int c = 0; c < choices_; ++c) {
-        const int r = p.replicas[c], first = end - r;
-        if (first < 0) continue;
-        inside_[end][c] = slowest_inside(p, first, r);
-        for (int d = first; d < end; ++d)
+      for (int c = 0; c < choices_; ++c)
+        for (int d = std::max(0, end - p.replicas[c]); end >= p.replicas[c] && d < end; ++d)
           if (std::vector<int>& list = different_[end][c]; std::find(list.begin(), list.end(), alike[d]) == list.end())
             list.push_back(alike[d]);
-        for (int b = 0; b < choices_; ++b)
-          between_[end][c].push_back(
-              first < p.replicas[b] ? 0 : slowest_between(p, first - p.replicas[b], p.replicas[b], first, r));
-      }
   }
 
   std::vector<Division> run() {
-    std::vector<Division> divisions;
-    const int max_stages = std::min(p_.layers(), p_.units());
-    refuse_too_large(max_stages);
-    for (int parts = 1; parts <= max_stages; ++parts) {
+    const int most_parts = std::min(p_.layers(), p_.units());
+    refuse_too_large(most_parts);
+    links_ = slowest_links(p_);
+    table_.assign(most_parts,
+                  std::vector<Cell>(static_cast<std::size_t>(p_.layers() + 1) * choices_ * (p_.units() + 1)));
+    for (int used = p_.unit; used <= p_.devices(); used += p_.unit) {
       activity_.count(states_, "states");
-      add_part(parts);
-      divisions.push_back(best(parts));
+      for (int choice = 0; choice < choices_ && p_.replicas[choice] <= used; ++choice) add_last_part(choice, used);
     }
+    std::vector<Division> divisions;
+    for (int parts = 1; parts <= most_parts; ++parts) divisions.push_back(best(parts));
     return divisions;
   }
 
@@ -199,8 +250,9 @@ class DynamicProgram {
                                  cells, states, kMostCells, kPartitionMostStates),
                      "fewer layers or devices, or the planner 'balanced'");
   }
+  /// Layers are next to each other, because a part is tried with all cuts before it.
   std::size_t index(int layers, int choice, int used) const {
-    return (static_cast<std::size_t>(layers) * choices_ + choice) * (p_.units() + 1) + used / p_.unit;
+    return (static_cast<std::size_t>(choice) * (p_.units() + 1) + used / p_.unit) * (p_.layers() + 1) + layers;
   }
 
   /// Seconds of layers [from, to) on the slowest of the devices in front of `end`, with the share of the all-reduce.
@@ -213,37 +265,41 @@ class DynamicProgram {
     }
     if (r == 1) return slowest;
     const double bytes = ring_share(r) * (p_.gradients[to] - p_.gradients[from]);
-    return slowest + bytes / inside_[end][choice] / p_.micro_batches;
+    return slowest + bytes / links_.inside[end][choice] / p_.micro_batches;
   }
 
-  void add_part(int parts) {
-    table_.emplace_back(static_cast<std::size_t>(p_.layers() + 1) * static_cast<std::size_t>(choices_) *
-                        (p_.units() + 1));
-    auto& now = table_.back();
-    for (int choice = 0; choice < choices_; ++choice)
-      for (int used = p_.replicas[choice]; used <= p_.devices(); used += p_.unit, stop_point())
-        for (int layers = parts; layers <= p_.layers(); ++layers) {
-          Cell& cell = now[index(layers, choice, used)];
-          if (parts == 1) {
-            if (used == p_.replicas[choice]) cell.bottleneck = part_time(0, layers, choice, used);
-            continue;
-          }
-          fill(cell, parts, layers, choice, used);
-        }
+  /// Fills the cells whose last part has this number of replicas in front of `used`; all with fewer devices are full.
+  void add_last_part(int choice, int used) {
+    const std::size_t row = p_.layers() + 1;
+    part_times_.resize(row * row);
+    for (int to = 1; to <= p_.layers(); ++to)
+      for (int from = 0; from < to; ++from) part_times_[to * row + from] = part_time(from, to, choice, used);
+    if (used == p_.replicas[choice])
+      for (int layers = 1; layers <= p_.layers(); ++layers)
+        table_.front()[index(layers, choice, used)].bottleneck = part_times_[layers * row];
+    for (int parts = 2; parts <= std::ssize(table_); ++parts, stop_point())
+      for (int layers = parts; layers <= p_.layers(); ++layers) fill(parts, layers, choice, used);
   }
 
-  void fill(Cell& cell, int parts, int layers, int choice, int used) {
-    const auto& before = table_[parts - 2];
-    const int r = p_.replicas[choice];
-    for (int cut = layers - 1; cut >= parts - 1; --cut) {
-      const double stage_time = part_time(cut, layers, choice, used);
+  void fill(int parts, int layers, int choice, int used) {
+    const int r = p_.replicas[choice], fewest_before = parts - 1;
+    int choices_before = 0;
+    while (choices_before < choices_ && p_.replicas[choices_before] <= used - r) ++choices_before;
+    if ((used - r) / p_.unit < fewest_before) {  // No division of as many parts has so few devices.
+      states_ += std::int64_t{choices_before} * (layers - fewest_before);
+      return;
+    }
+    Cell& cell = table_[parts - 1][index(layers, choice, used)];
+    const double* part_times = &part_times_[layers * (p_.layers() + 1)];
+    for (int cut = layers - 1; cut >= fewest_before; --cut) {
+      const double stage_time = part_times[cut];
       if (stage_time >= cell.bottleneck) break;  // It only grows with more layers.
-      for (int b = 0; b < choices_ && p_.replicas[b] <= used - r; ++b) {
-        const Cell& other = before[index(cut, b, used - r)];
-        ++states_;
+      states_ += choices_before;
+      for (int b = 0; b < choices_before; ++b) {
+        const Cell& other = table_[parts - 2][index(cut, b, used - r)];
         if (other.bottleneck >= cell.bottleneck) continue;
         const double share = p_.cut[cut] / (r * p_.replicas[b]);
-        const double channel = (p_.trains ? 2 : 1) * share / between_[used][choice][b];
+        const double channel = (p_.trains ? 2 : 1) * share / links_.between[used][choice][b];
         const double value = std::max({stage_time, channel, other.bottleneck});
         if (value < cell.bottleneck) cell = {value, cut, b};
       }
@@ -273,10 +329,10 @@ class DynamicProgram {
   std::int64_t& states_;
   Activity activity_{"filling the tables of SPP"};
   int choices_;
-  std::vector<std::vector<std::vector<int>>> different_;   ///< [end of devices][choice]: one device of each speed.
-  std::vector<std::vector<double>> inside_;                ///< [end of devices][choice]
-  std::vector<std::vector<std::vector<double>>> between_;  ///< [end of devices][choice][choice before]
-  std::vector<std::vector<Cell>> table_;                   ///< [parts - 1]
+  std::vector<std::vector<std::vector<int>>> different_;  ///< [end of devices][choice]: one device of each speed.
+  SlowestLinks links_;
+  std::vector<double> part_times_;        ///< [end of layers][first layer]: part_time() of the last part.
+  std::vector<std::vector<Cell>> table_;  ///< [parts - 1]
 };
 
 }  // namespace

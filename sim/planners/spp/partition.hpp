@@ -21,16 +21,18 @@ struct LineProblem {
   int micro_batches = 1;
   bool trains = true;         ///< False: no gradient is computed, sent or summed.
   int unit = 1;               ///< Stages take whole units of as many neighboring devices.
-  std::vector<int> replicas;  ///< Numbers of replicas to choose from, rising, multiples of `unit`.
+  int group = 1;              ///< `bandwidth` is between the first of as many neighbors; divides `unit`.
+  std::vector<int> replicas;  ///< Numbers of replicas to choose from: `unit`, and each twice the one before.
   /// [device][which of `replicas`][layer]: seconds of the forward, and of the backward, of all layers before it for one
   /// replica's share of a micro-batch.
   std::vector<std::vector<std::vector<double>>> forward, backward;
   std::vector<double> cut;        ///< Bytes of a micro-batch that enter each layer from all layers before it.
   std::vector<double> gradients;  ///< Bytes of the gradients of all layers before each layer, and of all layers.
-  Bandwidths bandwidth;           ///< Bytes a second between devices, in the order of the line.
+  Bandwidths bandwidth;           ///< Bytes a second between groups of devices, in the order of the line.
+  std::vector<double> inside;     ///< [group]: the slowest link inside; empty for groups of one device.
 
   int layers() const { return static_cast<int>(cut.size()); }
-  int devices() const { return static_cast<int>(bandwidth.size()); }
+  int devices() const { return static_cast<int>(bandwidth.size()) * group; }
   int units() const { return devices() / unit; }
 };
 
@@ -46,7 +48,7 @@ struct Division {
 };
 
 /// The division with the least bottleneck for each number of parts from 1 on, without impossible numbers. The dynamic
-/// program over layers, parts, replicas of the last part and devices used (Luo et al., INFOCOM 2022).
+/// program over devices used, replicas of the last part, parts and layers (Luo et al., INFOCOM 2022).
 /// O(parts * layers^2 * units * replicas^2). Adds the number of visited partial divisions to `states`.
 std::vector<Division> divide(const LineProblem&, std::int64_t& states);
 

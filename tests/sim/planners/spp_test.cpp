@@ -170,6 +170,44 @@ TEST_CASE("an iteration in list order is within (1 + (4 S - 4) / M) of the bottl
   CHECK(worst > 0.5);
 }
 
+/// The problem with every device in place of a group of neighbors, which have equal links to all others.
+LineProblem with_links_of_all(const LineProblem& grouped) {
+  LineProblem p = grouped;
+  p.group = 1;
+  p.inside.clear();
+  p.bandwidth.assign(grouped.devices(), std::vector<double>(grouped.devices(), 0));
+  for (int a = 0; a < grouped.devices(); ++a)
+    for (int b = 0; b < grouped.devices(); ++b) {
+      const int from = a / grouped.group, to = b / grouped.group;
+      p.bandwidth[a][b] = from == to ? grouped.inside[from] : grouped.bandwidth[from][to];
+    }
+  return p;
+}
+
+TEST_CASE("links between groups of neighbors stand for equal links of all, on 200 random instances") {
+  Rng rng(5, "groups");
+  for (int n = 0; n < 200; ++n) {
+    const int group = 1 << rng.integer(1, 2), groups = rng.integer(2, 5);
+    LineProblem p = random_problem(rng.integer(1, 6), group * groups, rng);
+    p.group = group, p.unit = group * (1 << rng.integer(0, 1));
+    std::erase_if(p.replicas, [&](int r) { return r < p.unit; });
+    for (auto* times : {&p.forward, &p.backward})
+      for (auto& of_device : *times)
+        of_device.erase(of_device.begin(), of_device.end() - static_cast<std::ptrdiff_t>(p.replicas.size()));
+    p.bandwidth = random_bandwidths(groups, rng);
+    for (int g = 0; g < groups; ++g) p.inside.push_back(rng.integer(1, 20));
+    std::int64_t states = 0, states_of_all = 0;
+    const LineProblem whole = with_links_of_all(p);
+    const auto divisions = divide(p, states), of_all = divide(whole, states_of_all);
+    CHECK(states == states_of_all);
+    REQUIRE(divisions.size() == of_all.size());
+    for (std::size_t i = 0; i < divisions.size(); ++i) {
+      CHECK(divisions[i].bottleneck == of_all[i].bottleneck);
+      if (!divisions[i].parts.empty()) CHECK(play(p, divisions[i].parts) == play(whole, of_all[i].parts));
+    }
+  }
+}
+
 TEST_CASE("one part never waits") {
   Rng rng(4, "one");
   const LineProblem p = random_problem(5, 1, rng);
