@@ -254,9 +254,10 @@ Schedule with_all_replicas(const Schedule& folded, const Plan& plan) {
   return schedule;
 }
 
-CompiledExperiment compile_folded(const PlannedExperiment& p, const LinkCollectives* idle) {
+CompiledExperiment compile_folded(const PlannedExperiment& p, const LinkCollectives* idle,
+                                  const Schedule* known_order) {
   std::optional<PlannedExperiment> folded = fold_replicas(p, idle);
-  return compile(folded ? std::move(*folded) : p);
+  return compile(folded ? std::move(*folded) : p, known_order);
 }
 
 CompiledExperiment compile_for_report(const PlannedExperiment& p, const std::string& backend) {

@@ -24,7 +24,8 @@ std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment&, const L
 Schedule with_all_replicas(const Schedule&, const Plan&);
 
 /// compile() of the folded experiment where it can be folded, else of the experiment itself.
-CompiledExperiment compile_folded(const PlannedExperiment&, const LinkCollectives* idle);
+CompiledExperiment compile_folded(const PlannedExperiment&, const LinkCollectives* idle,
+                                  const Schedule* known_order = nullptr);
 
 /// compile() for the report of a run on this backend, which has the numbers of every device. Where replicas fold, the
 /// plan, the costs and the schedule have all of them, and the program has one set and the counterparts of its devices.

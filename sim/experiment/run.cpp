@@ -228,11 +228,11 @@ LoweringOptions lowering_of(const PlannedExperiment& p) {
   return options;
 }
 
-CompiledExperiment compile(PlannedExperiment planned) {
+CompiledExperiment compile(PlannedExperiment planned, const Schedule* known_order) {
   CompiledExperiment c{{std::move(planned)}, {}, {}};
   const Experiment& e = c.experiment;
   stop_point();
-  c.schedule = order(c);
+  c.schedule = known_order ? with_all_replicas(*known_order, c.plan) : order(c);
   stop_point();
   throw_if_any(
       validate(c.schedule, c.plan, {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains}),

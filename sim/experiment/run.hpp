@@ -60,8 +60,9 @@ PlannedExperiment plan_again(const PlannedExperiment& planned, const Experiment&
 /// know nothing of the buffers of their receivers, so with them there is no limit.
 LoweringOptions lowering_of(const PlannedExperiment&);
 
-/// Orders and lowers the plan, and checks the program.
-CompiledExperiment compile(PlannedExperiment);
+/// Orders and lowers the plan, and checks the program. `known_order`: the order, where a compile() of this plan, folded
+/// or not, found it before; null: it is made.
+CompiledExperiment compile(PlannedExperiment, const Schedule* known_order = nullptr);
 CompiledExperiment compile(const Experiment&);
 
 /// The backend of runs that name none: simgrid is the reference, and fluid is many times faster on many devices, where

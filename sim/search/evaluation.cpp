@@ -272,7 +272,7 @@ Trial CombinationRunner::run(const Combination& combination) const {
       trial.result = TrialResult::Refused;
       return trial;
     }
-    const CompiledExperiment p = compile_folded(*planned, idle_);
+    CompiledExperiment p = compile_folded(*planned, idle_);
     if (p.experiment.plan.offload && !configured_.plan.offload && !offload_in_effect(p)) {
       trial.result = TrialResult::Refused;
       trial.why = "the plan fits without host memory, and is in the list without it";
@@ -280,6 +280,7 @@ Trial CombinationRunner::run(const Combination& combination) const {
     }
     measure_choice(stagecraft::run(p, backend_), p, trial.choice);
     set_amount(combination, trial.choice);
+    if (combination.policy.effort == 2) trial.order = std::make_shared<const Schedule>(std::move(p.schedule));
   } catch (const Infeasible& e) {
     trial.result = e.problem().code == "memory" ? TrialResult::Unfit : TrialResult::Refused;
     trial.why = full_message(e.problem());
@@ -292,7 +293,8 @@ Trial CombinationRunner::run(const Combination& combination) const {
 
 void CombinationRunner::replay(const Combination& combination, Trial& trial) const {
   const std::optional<PlannedExperiment> planned = accepted(combination, trial);
-  trial.choice.replayed = contended_result(compile_folded(*planned, nullptr));
+  trial.choice.replayed = contended_result(compile_folded(*planned, nullptr, trial.order.get()));
+  trial.order.reset();
   if (!trial.choice.replayed->ran()) trial.result = TrialResult::Unfit;
   set_amount(combination, trial.choice);
 }

@@ -38,6 +38,7 @@ struct Trial {
   TrialResult result = TrialResult::Refused;
   std::string why;  ///< The reason for a refusal.
   Choice choice;
+  std::shared_ptr<const Schedule> order = {};  ///< The order that was searched for, so that replay() need not again.
 };
 
 /// What a plan is made of, as the properties of a choice.

@@ -231,17 +231,18 @@ class ScheduleSynthesis {
   /// Takes from the capacities what messages need next to the stash in the known schedules.
   void leave_room_for_messages() {
     Resource& bytes = limit_.front();
-    for (int r = 0; r < problem_.ranks(); ++r) {
-      double messages = kAny;
-      for (const Candidate& c : candidates_) {
-        if (c.result.memory.empty()) continue;
-        const double activations = peaks(problem_, problem_.rows_of(c.iteration), bytes)[r];
+    std::vector<double> messages(problem_.ranks(), kAny);
+    for (const Candidate& c : candidates_) {
+      if (c.result.memory.empty()) continue;
+      const std::vector<double> activations = peaks(problem_, problem_.rows_of(c.iteration), bytes);
+      for (int r = 0; r < problem_.ranks(); ++r)
         for (const DeviceId d : problem_.rank_devices[r])
-          messages = std::min(messages, c.result.memory[d].value - activations);
-      }
-      if (!std::isfinite(messages)) continue;
+          messages[r] = std::min(messages[r], c.result.memory[d].value - activations[r]);
+    }
+    for (int r = 0; r < problem_.ranks(); ++r) {
+      if (!std::isfinite(messages[r])) continue;
       for (const DeviceId d : problem_.rank_devices[r])
-        bytes.capacity[r] = std::min(bytes.capacity[r], capacity_[d] - messages);
+        bytes.capacity[r] = std::min(bytes.capacity[r], capacity_[d] - messages[r]);
     }
   }
 

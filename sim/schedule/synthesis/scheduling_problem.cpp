@@ -194,13 +194,10 @@ SchedulingProblem::SchedulingProblem(const ScheduleInput& in)
   for (const StageEdge& edge : plan.edges) {
     const Stage &from = plan.stage(edge.from), &to = plan.stage(edge.to);
     const Stage one_from = on_one_device(from), one_to = on_one_device(to);
-    std::map<int, int> piece_of;
-    for (int m = 0; m < micros[edge.to.value]; ++m)
-      piece_of[micro_numbers[edge.to.value][m]] = first_piece[edge.to.value] + m;
     for (int m = 0; m < micros[edge.from.value]; ++m) {
       const int piece = first_piece[edge.from.value] + m;
       for_each_shared(one_from, micro_numbers[edge.from.value][m], one_to, [&](int other, int samples) {
-        const int theirs = piece_of.at(other);
+        const int theirs = piece_with(edge.to.value, other);
         forward_outputs[piece].push_back(messages.output(edge, from, to, samples, theirs));
         gradient_outputs[theirs].push_back(messages.output(edge, to, from, samples, piece));
         ++inputs[2 * theirs], ++inputs[2 * piece + 1];
@@ -227,10 +224,15 @@ SchedulingProblem SchedulingProblem::in_common_unit() const {
   return scaled;
 }
 
+int SchedulingProblem::piece_with(int stage, int micro) const {
+  const std::vector<int>& numbers = micro_numbers[stage];
+  const bool is_in_place = micro < std::ssize(numbers) && numbers[micro] == micro;  // As in stages that run all.
+  const auto at = is_in_place ? numbers.begin() + micro : std::lower_bound(numbers.begin(), numbers.end(), micro);
+  STAGECRAFT_CHECK(at != numbers.end() && *at == micro);
+  return first_piece[stage] + static_cast<int>(at - numbers.begin());
+}
+
 Rows SchedulingProblem::rows_of(const Schedule& iteration) const {
-  std::vector<std::map<int, int>> piece_of(stages.empty() ? 0 : rank_of.size());
-  for (std::size_t s = 0; s < rank_of.size(); ++s)
-    for (int m = 0; m < micros[s]; ++m) piece_of[s][micro_numbers[s][m]] = first_piece[s] + m;
   Rows rows(stages.size());
   for (int r = 0; r < ranks(); ++r)
     for (const Op& op : iteration.row(rank_devices[r].front())) {
@@ -239,7 +241,7 @@ Rows SchedulingProblem::rows_of(const Schedule& iteration) const {
                         : op.kind == OpKind::InputGradient ? kInputGradient
                         : op.kind == OpKind::Backward      ? kBackward
                                                            : kWeightGradient;
-      rows[r].emplace_back(kind, piece_of[op.stage.value].at(op.micro));
+      rows[r].emplace_back(kind, piece_with(op.stage.value, op.micro));
     }
   return rows;
 }

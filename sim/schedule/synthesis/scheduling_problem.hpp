@@ -81,6 +81,8 @@ struct SchedulingProblem {
   int ranks() const { return static_cast<int>(stages.size()); }
   int pieces() const { return static_cast<int>(stage_of.size()); }
   int micro_of(int piece) const { return piece - first_piece[stage_of[piece]]; }
+  /// The piece of a stage that has this micro-batch of the plan.
+  int piece_with(int stage, int micro) const;
 
   /// The rows of a schedule for one iteration, without updates and recomputations.
   Rows rows_of(const Schedule& iteration) const;
@@ -94,7 +96,7 @@ struct SchedulingProblem {
   std::vector<double> busy;                         ///< [rank]: the work of its busiest device in an iteration.
   std::vector<int> micros, first_piece;             ///< [stage]
   std::vector<int> stage_of;                        ///< [piece]
-  std::vector<std::vector<int>> micro_numbers;      ///< [stage]: the micro-batches of its pieces in the plan.
+  std::vector<std::vector<int>> micro_numbers;      ///< [stage]: the micro-batches of its pieces in the plan, rising.
   std::vector<std::vector<Output>> forward_outputs, gradient_outputs;  ///< [piece]
   std::vector<int> inputs;  ///< How many: [2 * piece] of the forward, [2 * piece + 1] of the gradient.
   std::vector<int> order;   ///< Stages, inputs first.
