@@ -82,6 +82,7 @@ std::vector<std::string> ChoiceReasons::lines(const ChoiceTable& table, const st
   if (shortest_unfit_ && unit.is_time() && shortest_unfit_->period < known_period(first))
     lines.push_back(fmt::format("does not fit in memory with its messages: {} at {}", words(*shortest_unfit_),
                                 to_text(shortest_unfit_->period)));
+  lines.insert(lines.end(), other_lines_.begin(), other_lines_.end());
   if (!not_tried_.empty()) lines.push_back("not tried: " + join(not_tried_, "; "));
   return lines;
 }

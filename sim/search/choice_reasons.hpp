@@ -18,6 +18,7 @@ class ChoiceReasons {
   void add_bound(const std::string& device_types, double amount);
   /// It fits in memory unless messages share links. Others that do not fit were not simulated.
   void add_unfit(const Choice&);
+  void add_line(const std::string& line) { other_lines_.push_back(line); }
   void note(const std::string& not_tried) { not_tried_.push_back(not_tried); }
 
   /// Why the first row wins, why the next best loses, what devices of other types bring, which faster one does not
@@ -32,7 +33,7 @@ class ChoiceReasons {
   };
   std::map<std::string, TypeAmounts> by_types_;  ///< On devices of these types and parts no amount is smaller.
   std::optional<Choice> shortest_unfit_;         ///< Without contention.
-  std::vector<std::string> not_tried_;
+  std::vector<std::string> other_lines_, not_tried_;
 };
 
 }  // namespace stagecraft

@@ -77,6 +77,12 @@ class ChoiceSearch {
   /// Searches for an order on the plans of the fronts of each kind of recomputation: another order may make up for the
   /// time that more recomputation costs.
   void find_orders_on_fronts();
+  /// Swaps unlike devices in the plans of the first rows (device_swaps.cpp).
+  void swap_devices();
+  void swap_devices_of(const Choice& row, double most_ops);
+  /// Simulates a combination with its plan on other devices, and makes it that combination. Nothing where it does not
+  /// run.
+  std::optional<Trial> trial_on(std::vector<DeviceId> devices, Combination&);
   void add(SearchTask task);
   bool is_covered(const SearchTask& task) const;
   bool is_covered(const Choice& c) const;
@@ -153,9 +159,12 @@ class ChoiceSearch {
   Bytes largest_capacity_{kInfinity};
   double least_bound_ = kInfinity;  ///< No plan has a smaller amount.
   ChoiceReasons reasons_;
-  int improved_at_ = 0;         ///< Simulations that were done when the best became much better last.
-  double ops_ = 0;              ///< Ops of all simulations, about.
-  double improved_at_ops_ = 0;  ///< `ops_` when the best became much better last.
+  int improved_at_ = 0;           ///< Simulations that were done when the best became much better last.
+  double ops_ = 0;                ///< Ops of all simulations, about.
+  double improved_at_ops_ = 0;    ///< `ops_` when the best became much better last.
+  int swaps_ = 0;                 ///< Pairs of devices that were swapped in plans of the first rows.
+  double swapped_ops_ = 0;        ///< Ops of their simulations, about.
+  bool swaps_end_early_ = false;  ///< Others were not tried.
   std::int64_t done_ = 0;
   double shown_ = 0;
   const char* phase_ = "";

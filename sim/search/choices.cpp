@@ -155,6 +155,8 @@ void ChoiceSearch::search() {
   table_.untried = count_untried();
   begin_phase("less memory, fewer devices");
   find_front();
+  begin_phase("swaps of devices");
+  swap_devices();
 }
 
 void ChoiceSearch::list_plans() {

@@ -117,4 +117,24 @@ std::vector<std::vector<DeviceId>> DeviceOrders::lists(int ranks, int each) cons
   return different;
 }
 
+UnlikeDevices::UnlikeDevices(const Cluster& cluster, const std::vector<DeviceId>& devices)
+    : cluster_(cluster), devices_(devices) {
+  const LinkTable links(cluster);
+  for (const DeviceId a : devices)
+    for (const DeviceId b : devices)
+      if (a != b) links_[{a, b}] = links.find(a, b).value_or(LinkRate{});
+}
+
+bool UnlikeDevices::operator()(DeviceId a, DeviceId b) const {
+  if (a == b) return false;
+  if (cluster_.devices[a].type != cluster_.devices[b].type) return true;
+  const auto differ = [&](std::pair<DeviceId, DeviceId> x, std::pair<DeviceId, DeviceId> y) {
+    const LinkRate &one = links_.at(x), &other = links_.at(y);
+    return one.bandwidth != other.bandwidth || one.latency != other.latency;
+  };
+  return std::any_of(devices_.begin(), devices_.end(), [&](DeviceId c) {
+    return c != a && c != b && (differ({a, c}, {b, c}) || differ({c, a}, {c, b}));
+  });
+}
+
 }  // namespace stagecraft

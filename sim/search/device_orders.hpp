@@ -1,8 +1,10 @@
 #pragma once
 
+#include <map>
+#include <utility>
 #include <vector>
 
-#include "sim/cluster/cluster.hpp"
+#include "sim/cluster/link_table.hpp"
 
 namespace stagecraft {
 
@@ -29,6 +31,19 @@ class DeviceOrders {
   std::vector<std::vector<DeviceId>> types_;  ///< Devices of each type, the fastest type first.
   std::vector<DeviceId> near_;                ///< Each next device is the nearest to the one before; empty: all are.
   bool uneven_ = false, alike_ = false;
+};
+
+/// Whether it can make a difference that two devices of a list take each other's place: they have other types, or other
+/// links to a third one.
+class UnlikeDevices {
+ public:
+  UnlikeDevices(const Cluster&, const std::vector<DeviceId>&);
+  bool operator()(DeviceId a, DeviceId b) const;
+
+ private:
+  const Cluster& cluster_;
+  std::vector<DeviceId> devices_;
+  std::map<std::pair<DeviceId, DeviceId>, LinkRate> links_;
 };
 
 }  // namespace stagecraft
