@@ -23,6 +23,8 @@ struct FrameworkConfiguration {
 FrameworkConfiguration megatron_arguments(const PlannedExperiment&);
 /// The sections training, parallelism and activation_checkpoint of torchtitan's TOML file, for releases up to 0.2.2.
 FrameworkConfiguration torchtitan_config(const PlannedExperiment&);
+/// A Python file with a function that makes the configuration, for torchtitan's main branch of 2026-08-21.
+FrameworkConfiguration torchtitan_function(const PlannedExperiment&);
 /// DeepSpeed's JSON file. Code makes the pipeline, with as many stages as `pipeline.stages` says.
 FrameworkConfiguration deepspeed_config(const PlannedExperiment&);
 

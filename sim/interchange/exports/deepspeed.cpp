@@ -29,16 +29,24 @@ class DeepspeedWriter {
         "  \"fp16\": {{\"enabled\": {}}},\n  \"bf16\": {{\"enabled\": {}}}",
         p_.plan.mini_batch, each, p_.plan.mini_batch / (each * shape_.degrees.replicas), zero_text(),
         precision == "fp16", precision == "bf16");
+    if (has_tensor_alone())
+      text += fmt::format(",\n  \"tensor_parallel\": {{\"autotp_size\": {}}}", shape_.degrees.tensor);
     if (ranks_ > 1) text += fmt::format(",\n  \"pipeline\": {{\"stages\": {}{}}}", ranks_, recomputation_text());
     add_notes();
     return {text + "\n}\n", std::move(notes_)};
   }
 
  private:
+  /// AutoTP divides matrices alone, and no pipeline has it.
+  bool has_tensor_alone() const {
+    const Degrees& d = shape_.degrees;
+    return d.tensor > 1 && !d.sequence && d.context == 1 && d.expert == 1 && ranks_ == 1;
+  }
+
   void refuse() {
     refusals_.require_usual_order(shape_.degrees);
     refusals_.require_even(p_.plan);
-    if (shape_.degrees.divides())
+    if (shape_.degrees.divides() && !has_tensor_alone())
       refusals_.add_of_model(
           "DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them",
           "a plan without group");

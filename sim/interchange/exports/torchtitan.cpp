@@ -1,5 +1,5 @@
-// Writes a planned experiment as the TOML file of torchtitan up to 0.2.2 (2026-02-20), or refuses it with all reasons;
-// `export torchtitan` prints it. Later releases are configured in Python.
+// Writes a planned experiment as the TOML file of torchtitan up to 0.2.2 (2026-02-20), or as a Python file for main of
+// 2026-08-21 (b5bcd76), or refuses it with all reasons; `export torchtitan` prints it.
 
 #include <algorithm>
 
@@ -26,8 +26,9 @@ constexpr TorchtitanSchedule kTorchtitanSchedules[] = {{"1f1b", "1F1B"},
 
 class TorchtitanWriter {
  public:
-  explicit TorchtitanWriter(const PlannedExperiment& p)
+  TorchtitanWriter(const PlannedExperiment& p, bool main)
       : p_(p),
+        main_(main),
         facts_(facts_of(p)),
         shape_(p.plan.stages.front().shape),
         degrees_(shape_.degrees),
@@ -52,10 +53,11 @@ class TorchtitanWriter {
     refuse_others();
     const std::string parts = ranks_ > 1 && facts_.layers > 0 ? model_parts() : "";
     refusals_.throw_if_any();
-    const std::string text = "# torchtitan 0.2.2; later releases read no TOML.\n" + model_text() + training_text() +
-                             parallelism_text() + parts + recomputation_text() + compile_text();
+    std::string text = main_ ? python_text(parts)
+                             : "# torchtitan 0.2.2; later releases read no TOML.\n" + model_text() + training_text() +
+                                   parallelism_text() + parts + "\n" + recomputation_text() + compile_text();
     add_notes();
-    return {text, std::move(notes_)};
+    return {std::move(text), std::move(notes_)};
   }
 
  private:
@@ -65,7 +67,8 @@ class TorchtitanWriter {
   TorchtitanRun run_of() const {
     const Degrees& d = degrees_;
     const bool divides = shape_.sharding != StateSharding::None;  // States alone are refused for themselves.
-    return {.ranks = ranks_,
+    return {.main = main_,
+            .ranks = ranks_,
             .tensor = d.tensor,
             .context = d.context,
             .expert = d.expert,
@@ -82,8 +85,12 @@ class TorchtitanWriter {
             .heads = facts_.heads,
             .key_value_heads = facts_.key_value_heads,
             .experts = facts_.experts,
+            .tokens = std::int64_t{samples_per_replica(p_)} * facts_.sequence,
+            .recomputation = recomputation(),
+            .divides_rows = d.tensor == 1 || d.sequence,
             .compiles_model = async_,
-            .async_tensor = async_};
+            .async_tensor = async_,
+            .disables_graphs = true};
   }
 
   void refuse_rules() {
@@ -115,17 +122,21 @@ class TorchtitanWriter {
     if (shape_.shard_within % degrees_.context != 0)
       refusals_.add(fmt::format("torchtitan divides weights over whole context groups of {}", degrees_.context),
                     fmt::format("shard: within a multiple of {}", degrees_.context), "shard");
-    if (shape_.sharding != StateSharding::None) return;
+    if (shape_.sharding != StateSharding::None || main_) return;
     if (degrees_.context > 1)
       refusals_.add("torchtitan divides weights over the context group too", "shard: weights", "shard");
   }
 
   void refuse_groups() {
     const Degrees& d = degrees_;
-    if (d.tensor > 1 && !d.sequence)
+    if (!main_ && d.tensor > 1 && !d.sequence)
       refusals_.add("torchtitan's tensor parallelism divides rows too", "group: {sequence: true}", "group");
     if (d.context > 1 && shape_.exchange == ContextExchange::AllToAll)
-      refusals_.add("torchtitan's context parallelism exchanges no heads", "context_type: all_gather, or p2p", "group");
+      refusals_.add("torchtitan's context parallelism exchanges no heads", "context_type: all_gather", "group");
+    if (main_ && d.context > 1 && shape_.exchange != ContextExchange::AllGather)
+      refusals_.add("torchtitan gathers keys and values since 2026-06-14", "context_type: all_gather", "group");
+    if (main_ && d.expert > 1 && d.expert_tensor > 1)
+      refusals_.add("torchtitan does not divide experts since 2026-04-30", "expert_tensor: 1", "group");
   }
 
   void refuse_others() {
@@ -138,7 +149,7 @@ class TorchtitanWriter {
       refusals_.add("torchtitan does not recompute the inside of attention alone", "recompute: half, layers or none",
                     "recompute");
     const std::string_view precision = precision_of(p_);
-    if (precision == "fp16" || precision == "tf32" || precision == "nvfp4")
+    if (precision == "fp16" || precision == "tf32" || (precision == "nvfp4" && !main_))
       refusals_.add_of_model(fmt::format("torchtitan does not train in {}", precision), "run.precision: bf16");
   }
 
@@ -155,14 +166,14 @@ class TorchtitanWriter {
         if (part == LayerPart::Embedding && layer == 0) add("tok_embeddings");
         if (part == LayerPart::Layer) names.push_back(fmt::format("layers.{}", layer++));
         if (part == LayerPart::Norm) add("norm");
-        if (part == LayerPart::Head) add("output");
+        if (part == LayerPart::Head) add(main_ ? "lm_head" : "output");
       }
       if (names.empty())
         refusals_.add("torchtitan computes the loss in the stage of the scores, and a stage has the loss alone",
                       "a plan whose last stage has the scores", "stages");
       stages += fmt::format("{}[\"{}\"]", stages.empty() ? "" : ", ", join(names, "\", \""));
     }
-    return fmt::format("module_fqns_per_model_part = [{}]\n", stages);
+    return main_ ? stages : fmt::format("module_fqns_per_model_part = [{}]\n", stages);
   }
 
   /// The flavor that has the shape of the model; null where torchtitan has none.
@@ -215,14 +226,107 @@ class TorchtitanWriter {
     return text;
   }
 
+  const char* recomputation() const {
+    return shape_.recomputes_layers() ? "full" : shape_.recomputes_half() ? "selective" : "none";
+  }
+
   std::string recomputation_text() const {
-    const char* mode = shape_.recomputes_layers() ? "full" : shape_.recomputes_half() ? "selective" : "none";
-    return fmt::format("\n[activation_checkpoint]\nmode = \"{}\"\n{}", mode,
+    return fmt::format("[activation_checkpoint]\nmode = \"{}\"\n{}", recomputation(),
                        shape_.recomputes_half() ? "selective_ac_option = \"op\"\n" : "");
   }
 
   std::string compile_text() const {
     return async_ ? "\n[compile]\nenable = true\ncomponents = [\"model\", \"loss\"]\n" : "";
+  }
+
+  /// Converters of number formats, "Float8LinearConverter", and their arguments.
+  std::vector<std::pair<std::string, std::string>> converters() const {
+    const std::string_view precision = precision_of(p_);
+    const std::string family = precision == "fp8" ? "Float8" : precision == "mxfp8" ? "MXFP8" : "NVFP4";
+    if (precision != "fp8" && precision != "mxfp8" && precision != "nvfp4") return {};
+    const std::string compiled =
+        fmt::format("model_compile_enabled={}", async_ || precision != "fp8" ? "True" : "False");
+    const char* const layers = precision == "fp8" ? "filter_fqns=[\"lm_head\", \"router.gate\"], "
+                                                  : "fqns=[\"attention\", \"shared_experts\", \"feed_forward\"], ";
+    std::vector<std::pair<std::string, std::string>> list{{family + "LinearConverter", layers + compiled}};
+    if (facts_.experts > 0 && precision != "nvfp4") list.emplace_back(family + "GroupedExpertsConverter", compiled);
+    return list;
+  }
+
+  std::string imports_of_python() const {
+    std::vector<std::string> formats;
+    for (const auto& [name, arguments] : converters()) formats.push_back(name);
+    std::sort(formats.begin(), formats.end());
+    std::string text =
+        formats.empty() ? "" : fmt::format("from torchtitan.components.quantization import {}\n", join(formats, ", "));
+    text += "from torchtitan.config import CompileConfig, ParallelismConfig\n";
+    if (shape_.recomputes_layers() || shape_.recomputes_half())
+      text += fmt::format("from torchtitan.distributed.activation_checkpoint import {}\n",
+                          shape_.recomputes_layers() ? "FullAC" : "SelectiveAC");
+    if (const TorchtitanFlavor* t = flavor())
+      text += fmt::format(
+          "from torchtitan.models.{0} import model_registry\nfrom torchtitan.models.{0}.config_registry import {1}\n",
+          t->name, t->config);
+    return text + "from torchtitan.trainer import Trainer\n";
+  }
+
+  std::string model_of_python() const {
+    const TorchtitanFlavor* t = flavor();
+    if (!t) return "    config = Trainer.Config()  # Give it a model_spec.\n";
+    std::string arguments = fmt::format("\"{}\"", t->flavor), formats;
+    if (degrees_.expert > 1 && shape_.dispatcher == ExpertDispatch::PerNode)
+      arguments += ", moe_comm_backend=\"deepep\"";
+    for (const auto& [name, options] : converters())
+      formats += fmt::format("            {}.Config({}),\n", name, options);
+    if (!formats.empty()) arguments += fmt::format(",\n        converters=[\n{}        ],\n    ", formats);
+    return fmt::format(
+        "    config = {}()  # Data, loss and optimizer are its own.\n    config.model_spec = "
+        "model_registry({})\n",
+        t->config, arguments);
+  }
+
+  /// Arguments of ParallelismConfig.
+  std::string parallelism_of_python(const std::string& parts) const {
+    const Degrees& d = degrees_;
+    std::string text = fmt::format(
+        "        data_parallel_replicate_degree={},\n        data_parallel_shard_degree={},\n"
+        "        fsdp_reshard_after_forward=\"{}\",\n        tensor_parallel_degree={},\n"
+        "        context_parallel_degree={},\n        pipeline_parallel_degree={},\n",
+        shards() ? shape_.shard_copies() : d.replicas, shards() ? d.replicas / shape_.shard_copies() : 1,
+        shape_.reshard ? "always" : "never", d.tensor, d.context, ranks_);
+    if (d.tensor > 1 && !d.sequence) text += "        enable_sequence_parallel=False,\n";
+    if (facts_.experts > 0) text += fmt::format("        expert_parallel_degree={},\n", d.expert);
+    if (ranks_ > 1)
+      text += fmt::format("        pipeline_parallel_schedule=\"{}\",\n        num_pp_microbatches={},\n",
+                          schedule_->theirs, micro_batch_count(p_));
+    if (!parts.empty()) text += fmt::format("        module_fqns_per_model_part=[{}],\n", parts);
+    return text;
+  }
+
+  std::string python_text(const std::string& parts) const {
+    std::string text =
+        "# torchtitan, main branch of 2026-08-21 (b5bcd76): --module NAME_OF_THIS_FILE --config planned\n" +
+        imports_of_python() + "\n\ndef planned() -> Trainer.Config:\n" + model_of_python();
+    const auto training = [&](const char* key, const auto& value) {
+      text += fmt::format("    config.training.{} = {}\n", key, value);
+    };
+    training("num_tokens_per_microbatch_per_dp_rank", std::int64_t{samples_per_replica(p_)} * facts_.sequence);
+    training("num_tokens_per_train_step", std::int64_t{p_.plan.mini_batch} * facts_.sequence);
+    training("max_context_length", facts_.sequence);
+    if (precision_of(p_) == "fp32") training("mixed_precision_param", "\"float32\"");
+    const bool keeps_graphs = ranks_ == 1 && degrees_.expert == 1;
+    training("disable_cuda_graphs", keeps_graphs ? "False" : "True");
+    text += fmt::format("    config.parallelism = ParallelismConfig(\n{}    )\n", parallelism_of_python(parts));
+    const std::string mode = shape_.recomputes_layers() ? "FullAC.Config()"
+                             : shape_.recomputes_half() ? "SelectiveAC.Config()"
+                                                        : "None";
+    text += fmt::format("    config.activation_checkpoint = {}\n", mode);
+    const std::string_view precision = precision_of(p_);
+    const bool compiles = async_ || precision == "mxfp8" || precision == "nvfp4";
+    text += fmt::format("    config.compile = CompileConfig({}{})\n",
+                        compiles ? "enable=True, components=[\"model\", \"loss\"]" : "",
+                        async_ ? ", enable_async_tensor_parallel=True" : "");
+    return text + "    return config\n";
   }
 
   void add_notes() {
@@ -236,13 +340,14 @@ class TorchtitanWriter {
     const SoftwareStack& stack = p_.experiment.software();
     if (stack.prices && !stack.name.starts_with("torchtitan"))
       not_written(fmt::format("software: {}; with these options it is software: torchtitan", stack.name));
-    if (!shards() && degrees_.group() * ranks_ > 1 && precision_of(p_) != "fp32")
+    if (!main_ && !shards() && degrees_.group() * ranks_ > 1 && precision_of(p_) != "fp32")
       notes_.emplace_back(
           "without divided weights and with other parallelism torchtitan computes in fp32, whatever "
           "mixed_precision_param is");
   }
 
   const PlannedExperiment& p_;
+  const bool main_;  ///< A Python file.
   TransformerFacts facts_;
   const StageShape& shape_;
   const Degrees& degrees_;
@@ -255,6 +360,7 @@ class TorchtitanWriter {
 
 }  // namespace
 
-FrameworkConfiguration torchtitan_config(const PlannedExperiment& p) { return TorchtitanWriter(p).write(); }
+FrameworkConfiguration torchtitan_config(const PlannedExperiment& p) { return TorchtitanWriter(p, false).write(); }
+FrameworkConfiguration torchtitan_function(const PlannedExperiment& p) { return TorchtitanWriter(p, true).write(); }
 
 }  // namespace stagecraft

@@ -33,7 +33,9 @@ class DeepspeedReader {
     read_batch();
     if (const Json* pipeline = section("pipeline")) read_pipeline(*pipeline);
     if (s_.ranks == 0) refuse("pipeline.stages", "a pipeline has at least one stage", "1, or leave pipeline out");
+    read_groups();
     read_sharding();
+    derive_batch();
     s_.precision = enabled("bf16") ? "bf16" : enabled("fp16") ? "fp16" : "fp32";
     s_.matched.push_back("number format -> run.precision: " + s_.precision);
     check_rules();
@@ -90,22 +92,55 @@ class DeepspeedReader {
     }
   }
 
+  /// AutoTP divides matrices as Megatron-LM does, without sequence parallelism.
+  void read_groups() {
+    const Json* tensor = section("tensor_parallel");
+    if (tensor != nullptr) s_.tensor = std::max(1, number(*tensor, "tensor_parallel.", "autotp_size", 1));
+    for (const auto& [key, value] : tensor ? tensor->members() : Json::Object())
+      if (key != "autotp_size") s_.unmodeled.push_back("tensor_parallel." + key);
+    if (options_.devices > 0 && options_.devices % (std::int64_t{s_.ranks} * s_.tensor) != 0)
+      refuse("tensor_parallel.autotp_size",
+             fmt::format("{} cannot be divided into groups of {}", pluralize(options_.devices, "GPU"),
+                         std::int64_t{s_.ranks} * s_.tensor),
+             "a degree that divides the GPUs", "stages");
+  }
+
+  std::int64_t replicas() const {
+    return options_.devices > 0 ? options_.devices / (std::int64_t{s_.ranks} * s_.tensor) : s_.replicas;
+  }
+
+  /// DeepSpeed derives what is not given of batch = micro-batch x accumulation x replicas.
+  void derive_batch() {
+    const std::int64_t count = replicas();
+    if (count == 0) return;
+    const std::int64_t each = s_.global_batch / count;
+    if (s_.global_batch == 0 && s_.micro_batch_size > 0)
+      s_.global_batch =
+          static_cast<int>(std::min<std::int64_t>(s_.micro_batch_size * count * std::max(1, accumulation_), 1'000'000));
+    else if (s_.global_batch > 0 && s_.micro_batch_size == 0)
+      s_.micro_batch_size = static_cast<int>(std::max<std::int64_t>(1, each / std::max(1, accumulation_)));
+    else
+      return;
+    s_.assumed.push_back(fmt::format("DeepSpeed derives a batch of {} in micro-batches of {} for {}", s_.global_batch,
+                                     s_.micro_batch_size, pluralize(count, "replica")));
+  }
+
   void check_rules() {
-    const std::int64_t replicas = options_.devices > 0 ? options_.devices / std::max(1, s_.ranks) : s_.replicas;
     const Json* zero = section("zero_optimization");
     const Json* overlap = zero ? zero->find("overlap_comm") : nullptr;
-    constexpr std::string_view kShards[] = {"none", "optimizer", "gradients", "weights"};
-    const auto stage = std::find(std::begin(kShards), std::end(kShards), s_.shard.empty() ? "none" : s_.shard);
     const DeepspeedRun run{.devices = options_.devices,
                            .stages = s_.ranks,
-                           .zero = static_cast<int>(stage - std::begin(kShards)),
-                           .replicas = replicas,
+                           .zero = zero_,
+                           .replicas = replicas(),
                            .batch = s_.global_batch,
                            .micro_batch = s_.micro_batch_size,
                            .accumulation = accumulation_,
                            .fp16 = enabled("fp16"),
                            .bf16 = enabled("bf16"),
-                           .overlaps_sums = overlap && *overlap == Json(true)};
+                           .overlaps_sums = overlap && *overlap == Json(true),
+                           .offloads_a_part = offloads_a_part(zero),
+                           .divides_experts = enabled("expert_parallel"),
+                           .divides_otherwise = divides_otherwise(zero)};
     std::vector<Diagnostic> problems;
     for (const Diagnostic& broken : broken_deepspeed_rules(run)) {
       const FrameworkRule& rule = find_rule(deepspeed_rules(), broken.code);
@@ -116,6 +151,18 @@ class DeepspeedReader {
         problems.push_back({{file_, 0, 0}, "", message, broken.help, broken.code});
     }
     if (!problems.empty()) throw InputError(std::move(problems));
+  }
+
+  static bool offloads_a_part(const Json* zero) {
+    const Json* offload = zero ? zero->find("offload_optimizer") : nullptr;
+    const Json* ratio = offload ? offload->find("ratio") : nullptr;
+    return ratio && ratio->is_number() && ratio->number() < 1;
+  }
+
+  bool divides_otherwise(const Json* zero) const {
+    const auto has = [](const Json* object, const char* key) { return object && object->find(key); };
+    return s_.tensor > 1 || has(&json_, "sequence_parallel_size") || has(zero, "offload_optimizer") ||
+           has(zero, "offload_param") || has(zero, "mics_shard_size") || has(zero, "zero_hpz_partition_size");
   }
 
   /// The model's code makes the stages, so DeepSpeed does not use `partition`. An interval of recomputation counts
@@ -142,9 +189,13 @@ class DeepspeedReader {
     if (stage > 3) refuse("zero_optimization.stage", fmt::format("there is no ZeRO-{}", stage), "0, 1, 2 or 3");
     constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
     s_.shard = kShards[stage];
+    const int within = number(*zero, "zero_optimization.", "mics_shard_size", 0);
+    if (within > 0 && stage == 3) s_.shard = fmt::format("{{state: weights, within: {}}}", within);
+    zero_ = stage;
     const bool has_buckets = stage == 1 && s_.ranks == 1 && read_gradient_buckets(*zero);
     for (const auto& [key, value] : zero->members())
-      if (key != "stage" && !(has_buckets && (key == "overlap_comm" || key == "reduce_bucket_size")))
+      if (key != "stage" && key != "mics_shard_size" &&
+          !(has_buckets && (key == "overlap_comm" || key == "reduce_bucket_size")))
         s_.unmodeled.push_back("zero_optimization." + key);
   }
 
@@ -168,7 +219,7 @@ class DeepspeedReader {
   const SetupOptions& options_;
   std::set<std::string> used_;
   TrainingSetup s_;
-  int accumulation_ = 0;
+  int accumulation_ = 0, zero_ = 0;  ///< Passes for each step, and the stage of ZeRO.
 };
 
 }  // namespace

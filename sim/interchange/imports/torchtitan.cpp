@@ -1,5 +1,5 @@
-// Reads a job configuration of torchtitan (torchtitan/config/job_config.py, 2025), which export torchtitan writes, or a
-// command line of releases since 2026-02-23, as a TrainingSetup, for `import torchtitan`.
+// Reads a job configuration of torchtitan as a TrainingSetup, for `import torchtitan`: the TOML file of releases up to
+// 0.2.2 (torchtitan/config/job_config.py), or a Python function or a command line of releases since 2026-02-23.
 
 #include <algorithm>
 #include <optional>
@@ -11,6 +11,7 @@
 #include "sim/core/text.hpp"
 #include "sim/interchange/imports/toml.hpp"
 #include "sim/interchange/imports/torchtitan_command.hpp"
+#include "sim/interchange/imports/torchtitan_python.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
 #include "sim/interchange/rules/torchtitan.hpp"
 
@@ -27,16 +28,23 @@ constexpr std::pair<const char*, const char*> kSchedules[] = {{"1F1B", "1f1b"},
 
 /// Sections about data, logs, checkpoints and learning rates.
 const std::set<std::string> kSectionsWithoutUse{
-    "job",        "profiling",  "metrics",      "optimizer",       "lr_scheduler",
-    "checkpoint", "validation", "experimental", "fault_tolerance", "comm"};
+    "job",        "profiling",      "metrics",   "optimizer",       "lr_scheduler", "checkpoint",
+    "validation", "experimental",   "comm",      "fault_tolerance", "profiler",     "tokenizer",
+    "dataloader", "hf_assets_path", "validator", "debug",           "loss",         "dump_folder"};
 
 class TorchtitanReader {
  public:
   TorchtitanReader(const std::string& text, const std::string& file, const SetupOptions& options)
-      : file_(file),
-        options_(options),
-        main_(is_torchtitan_command(text)),
-        values_(main_ ? read_torchtitan_command(text, file) : read_toml(text, file)) {}
+      : file_(file), options_(options), main_(is_torchtitan_command(text) || is_torchtitan_python(text)) {
+    if (is_torchtitan_python(text)) {
+      values_ = read_torchtitan_python(text, file, options.config, main_);
+      if (!main_)
+        s_.assumed.emplace_back("the keys are of torchtitan before 2026-08-20, and are judged by the rules of 0.2.2");
+    } else {
+      values_ = main_ ? read_torchtitan_command(text, file) : read_toml(text, file);
+      if (!main_) check_keys();
+    }
+  }
 
   TrainingSetup read() {
     if (std::none_of(values_.begin(), values_.end(), [](const auto& v) {
@@ -62,6 +70,20 @@ class TorchtitanReader {
   }
 
  private:
+  /// Keys that no release up to 0.2.2 has.
+  void check_keys() const {
+    std::vector<Diagnostic> problems;
+    for (const auto& [key, given] : values_)
+      if (const std::optional<std::string> help = help_for_unknown_key(key, false))
+        problems.push_back(
+            {{file_, given.line, 1},
+             key,
+             refused_by(torchtitan_rules(), find_rule(torchtitan_rules(), "keys")) + "there is no such key",
+             *help,
+             "keys"});
+    if (!problems.empty()) throw InputError(std::move(problems));
+  }
+
   const TomlValue* take(const std::string& key) {
     const auto it = values_.find(key);
     if (it == values_.end()) return nullptr;
@@ -103,6 +125,7 @@ class TorchtitanReader {
     const std::string written = converters->value.dump();
     if (written.find("float8") != std::string::npos) s_.precision = "fp8";
     if (written.find("quantize.linear.mx") != std::string::npos) s_.precision = "mxfp8";
+    if (written.find("quantize.linear.nvfp4") != std::string::npos) s_.precision = "nvfp4";
     matched("model.converters", "run.precision", s_.precision);
   }
 
@@ -122,7 +145,9 @@ class TorchtitanReader {
     s_.context = number(p + "context_parallel_degree", 1);
     s_.expert = number(p + "expert_parallel_degree", 1);
     s_.expert_tensor = number(p + "expert_tensor_parallel_degree", 0);
-    s_.sequence_parallel = s_.tensor > 1;
+    const TomlValue* divides_rows = take(p + "enable_sequence_parallel");
+    s_.sequence_parallel = s_.tensor > 1 && !(divides_rows && divides_rows->value == false);
+    if (divides_rows) matched(p + "enable_sequence_parallel", "plan.group.sequence", divides_rows->value.dump());
     for (const auto& [key, field] : {std::pair{"pipeline_parallel_degree", "pipeline ranks"},
                                      {"tensor_parallel_degree", "plan.group.tensor"},
                                      {"context_parallel_degree", "plan.group.context"},
@@ -167,8 +192,16 @@ class TorchtitanReader {
                       backend = text(p + "expert_parallel_comm_backend");
     if (s_.context > 1) s_.context_type = rotation == "alltoall" ? "p2p" : "all_gather";
     matched(p + "context_parallel_rotate_method", "plan.group.context_type", s_.context_type);
-    if (backend == "deepep") s_.dispatcher = "per_node";
-    if (backend == "deepep") matched(p + "expert_parallel_comm_backend", "plan.group.dispatcher", s_.dispatcher);
+    const bool is_grouped = backend == "deepep" || backend == "hybridep";
+    if (is_grouped) s_.dispatcher = "per_node";
+    if (is_grouped) matched(p + "expert_parallel_comm_backend", "plan.group.dispatcher", s_.dispatcher);
+    run_.exchanges_without_host = backend == "minimal_async_ep" ||
+                                  (backend == "hybridep" && take("model.non_blocking_capacity_factor") != nullptr);
+    const bool is_known = is_grouped || backend.empty() || backend == "standard" || backend == "minimal_async_ep";
+    if (!is_known)
+      refuse(p + "expert_parallel_comm_backend", fmt::format("there is no exchange of experts '{}'", backend),
+             "standard, deepep, hybridep or minimal_async_ep");
+    if (backend == "minimal_async_ep") s_.unmodeled.push_back(p + "expert_parallel_comm_backend = minimal_async_ep");
   }
 
   /// The names of the modules of each stage. The last norm runs with the scores here.
@@ -182,8 +215,9 @@ class TorchtitanReader {
       for (const Json& module : part.items()) {
         const std::string name = module.is_string() ? module.text() : "";
         has_norm = has_norm || name == "norm";
-        has_scores = has_scores || name == "output";
-        s_.layout += name == "tok_embeddings" ? "E" : name == "output" ? "L" : name.starts_with("layers.") ? "t" : "";
+        const bool is_scores = name == "output" || name == "lm_head";
+        has_scores = has_scores || is_scores;
+        s_.layout += name == "tok_embeddings" ? "E" : is_scores ? "L" : name.starts_with("layers.") ? "t" : "";
       }
       if (has_norm && !has_scores)
         s_.assumed.emplace_back("the last norm is in a stage before the scores there, and with them here");
@@ -214,6 +248,7 @@ class TorchtitanReader {
     const std::string each = "parallelism.pipeline_parallel_layers_per_stage";
     const int embedding = number("parallelism.pipeline_parallel_first_stage_less_layers", 1, 0);
     const int scores = number("parallelism.pipeline_parallel_last_stage_less_layers", 1, 0);
+    run_.first_less = embedding, run_.last_less = scores, run_.layers = flavor_ ? flavor_->layers : 0;
     if (const int layers = number(each, 0); layers > 0 && flavor_)
       read_stage_count(each, layers, flavor_->layers + embedding + scores);
     else if (layers > 0)
@@ -258,7 +293,13 @@ class TorchtitanReader {
     if (flavor_)
       run_.heads = flavor_->heads, run_.key_value_heads = flavor_->key_value_heads, run_.experts = flavor_->experts;
     run_.compiles_model = compiles_model();
-    run_.disables_graphs = take("training.disable_cuda_graphs") != nullptr;
+    const TomlValue* graphs = take("training.disable_cuda_graphs");
+    run_.disables_graphs = graphs && graphs->value == true;
+    run_.attention = text("model.attn_backend");
+    run_.divides_rows = s_.tensor == 1 || s_.sequence_parallel;
+    run_.recomputation = text("activation_checkpoint.mode");
+    const TomlValue* overlap = take("parallelism.pipeline_parallel_expert_parallel_overlap");
+    run_.overlaps_experts = !overlap || overlap->value == true;
     std::vector<Diagnostic> problems;
     for (const Diagnostic& broken : broken_torchtitan_rules(run_)) {
       const std::string key = key_of(broken.code);
@@ -294,6 +335,10 @@ class TorchtitanReader {
         {"stages-of-schedule", "parallelism.pipeline_parallel_schedule"},
         {"stages-of-ranks", "parallelism.pipeline_parallel_layers_per_stage"},
         {"compiled-schedule", "parallelism.pipeline_parallel_schedule"},
+        {"layers-of-stages", "parallelism.pipeline_parallel_degree"},
+        {"context-attention", "parallelism.context_parallel_degree"},
+        {"memory-budget", "activation_checkpoint.mode"},
+        {"expert-recompute", "activation_checkpoint.mode"},
         {"graphs", "parallelism.pipeline_parallel_degree"}};
     for (const auto& [name, key] : kKeys)
       if (name == rule) return key;
@@ -307,6 +352,7 @@ class TorchtitanReader {
     if (each == 0) return;
     s_.micro_batch_size = s_.ranks > 1 ? number("parallelism.pipeline_parallel_microbatch_size", 1) : each;
     const std::int64_t local_samples = std::int64_t{each} * replicas_;
+    run_.tokens = std::int64_t{s_.micro_batch_size} * s_.sequence;
     run_.local_batch = each, run_.micro_batch = s_.ranks > 1 ? s_.micro_batch_size : 0;
     run_.micro_batches = s_.ranks > 1 && s_.micro_batch_size > 0 ? each / s_.micro_batch_size : 0;
     run_.global_batch = knows_shards_ && global > 0 ? global : 0;
@@ -324,6 +370,12 @@ class TorchtitanReader {
     if (mode == "full") s_.recompute = "layers";
     if (mode == "selective" && option == "op") s_.recompute = "half";
     if (mode == "none") s_.recompute = "none";
+    const bool is_known =
+        mode.empty() || mode == "full" || mode == "selective" || mode == "none" || mode == "memory_budget";
+    if (!is_known)
+      refuse("activation_checkpoint.mode", fmt::format("there is no '{}'", mode),
+             "full, selective, memory_budget or none");
+    if (mode == "memory_budget") s_.unmodeled.emplace_back("activation_checkpoint.mode = memory_budget");
     if (mode == "selective" && option != "op")
       s_.unmodeled.push_back("activation_checkpoint.mode = selective" +
                              (option.empty() ? "" : " with selective_ac_option = " + option));
@@ -343,7 +395,7 @@ class TorchtitanReader {
 
   const std::string& file_;
   const SetupOptions& options_;
-  const bool main_;  ///< A command line, since 2026-02-23.
+  bool main_;  ///< Python or a command line, with the keys since 2026-08-20.
   std::map<std::string, TomlValue> values_;
   std::set<std::string> used_;
   TrainingSetup s_;

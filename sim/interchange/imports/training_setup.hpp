@@ -45,12 +45,13 @@ struct SetupOptions {
   /// File that the scenario is written to: paths of the model and the cluster begin at its folder. Empty: at the
   /// working folder.
   std::string out = {};
+  std::string config = {};  ///< Function of a Python file of torchtitan; empty: its only one.
 };
 
 /// Arguments of Megatron-LM, as words with white space between, or a shell script that has them. Variables that the
 /// script sets are followed. InputError where an argument is not what it should be.
 TrainingSetup read_megatron(const std::string& text, const std::string& file, const SetupOptions&);
-/// A job configuration of torchtitan in TOML, or the command line of a release that is configured in Python.
+/// A job configuration of torchtitan in TOML; or of a release that is configured in Python, a file or a command line.
 TrainingSetup read_torchtitan(const std::string& text, const std::string& file, const SetupOptions&);
 /// A configuration of DeepSpeed in JSON.
 TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions&);

@@ -3,6 +3,8 @@
 
 #include "sim/interchange/rules/deepspeed.hpp"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
@@ -12,6 +14,9 @@ namespace {
 
 constexpr FrameworkRule kDeepspeedRules[] = {
     {"batch", "batch = micro-batch x accumulation x replicas", "AssertionError", "when it reads its configuration"},
+    {"offload-ratio", "a part of the optimizer on hosts: ZeRO-3", "AssertionError", "when it reads its configuration"},
+    {"expert-zero", "AutoEP with ZeRO-3: no tensor or sequence groups, no offload, MiCS or hpZ", "AssertionError",
+     "when it reads its configuration"},
     {"formats", "fp16 or bf16", "AssertionError", "when it reads its configuration"},
     {"stages", "W mod stages = 0", "RuntimeError", "when it makes the pipeline"},
     {"pipeline-zero", "a pipeline: ZeRO 0 or 1", "AssertionError", "when it makes the pipeline"},
@@ -30,11 +35,21 @@ std::vector<Diagnostic> broken_deepspeed_rules(const DeepspeedRun& r) {
   const auto require = [&](bool holds, const char* rule, const char* place, std::string message, std::string help) {
     if (!holds) broken.push_back({{}, place, std::move(message), std::move(help), rule});
   };
-  const std::int64_t product = r.micro_batch * r.accumulation * r.replicas;
+  // What is not given is derived, rounded down.
+  const std::int64_t each = r.batch / std::max<std::int64_t>(1, r.replicas);
+  const std::int64_t accumulation = r.accumulation > 0  ? r.accumulation
+                                    : r.micro_batch > 0 ? std::max<std::int64_t>(1, each / r.micro_batch)
+                                                        : 1;
+  const std::int64_t micro_batch = r.micro_batch > 0 ? r.micro_batch : std::max<std::int64_t>(1, each / accumulation);
+  const std::int64_t product = micro_batch * accumulation * r.replicas;
   require(product == 0 || r.batch == 0 || r.batch == product, "batch", "batch",
-          fmt::format("{} are not micro-batch {} x accumulation {} x {}", pluralize(r.batch, "sample"), r.micro_batch,
-                      r.accumulation, pluralize(r.replicas, "replica")),
+          fmt::format("{} are not micro-batch {} x accumulation {} x {}", pluralize(r.batch, "sample"), micro_batch,
+                      accumulation, pluralize(r.replicas, "replica")),
           fmt::format("train_batch_size: {}", product));
+  require(!r.offloads_a_part || r.zero == 3, "offload-ratio", "shard", "a part of the optimizer is offloaded",
+          "zero_optimization.stage: 3, or ratio: 1");
+  require(!r.divides_experts || r.zero < 3 || !r.divides_otherwise, "expert-zero", "shard",
+          "experts are divided automatically, and ZeRO-3 goes with nothing else then", "zero_optimization.stage: 2");
   require(!r.fp16 || !r.bf16, "formats", "precision", "both number formats are enabled", "disable one of them");
   require(r.devices % r.stages == 0, "stages", "stages",
           fmt::format("{} do not divide {}", pluralize(r.stages, "stage"), pluralize(r.devices, "GPU")),

@@ -26,11 +26,15 @@ constexpr FrameworkRule kTorchtitanRules[] = {
     {"expert-tensor", "U = T or 1", "AssertionError", kMakesMesh},
     {"heads", "heads mod T = 0", "ValueError", kParallelizes},
     {"key-value-heads", "key-value heads mod T = 0 (main)", "ValueError", kParallelizes},
-    {"sequence", "sequence mod (T 2C) = 0, with T > 1 or C > 1", "AssertionError", kMakesMesh},
-    {"replicas-alone", "replicate > 1 with shard = C = 1: T = E = P = 1", "RuntimeError", kParallelizes},
+    {"sequence", "sequence mod (T 2C) = 0, with T > 1 or C > 1; main: tokens mod T, and mod (T 2C) with C > 1",
+     "AssertionError", kMakesMesh},
+    {"context-attention", "C > 1: flex attention (main)", "NotImplementedError", kParallelizes},
+    {"replicas-alone", "replicate > 1 with shard = C = 1: T = E = P = 1 (0.2.2)", "RuntimeError", kParallelizes},
     {"micro-batch", "local batch mod micro-batch = 0, with P > 1", "ValueError", kBuildsSchedule},
     {"accumulation", "global batch mod (local batch x replicate x shard) = 0", "AssertionError", kReadsConfiguration},
     {"stages-of-ranks", "stages mod P = 0", "ValueError", kBuildsSchedule},
+    {"layers-of-stages", "stages <= L + 2; embedding and scores count as no more layers than a stage has", "ValueError",
+     kBuildsSchedule},
     {"stages-of-schedule", "stages of a rank: 1F1B and GPipe 1; ZBVZeroBubble and DualPipeV 2; others 2 or more",
      "ValueError", kBuildsSchedule},
     {"few-micro-batches", "1F1B and GPipe: M >= stages; DualPipeV: M >= 2P", "ValueError", kBuildsSchedule},
@@ -38,16 +42,63 @@ constexpr FrameworkRule kTorchtitanRules[] = {
     {"compiled-schedule", "InterleavedZeroBubble, ZBVZeroBubble and DualPipeV: the model is not compiled (0.2.2)",
      "RuntimeError", kBuildsSchedule},
     {"async-tensor", "asynchronous tensor parallelism: the model is compiled", "RuntimeError", kParallelizes},
-    {"graphs", "P > 1: CUDA graphs are disabled (main)", "ValueError", kReadsConfiguration},
+    {"memory-budget", "recomputation by a memory budget: the model is compiled", "ValueError", kReadsConfiguration},
+    {"expert-recompute", "DualPipeV with overlap of experts: no recomputation (0.2.2)", "NotImplementedError",
+     kParallelizes},
+    {"graphs",
+     "P > 1, or E > 1 without HybridEP with a capacity factor or MinimalAsyncEP: CUDA graphs are disabled (main)",
+     "ValueError", kReadsConfiguration},
 };
 
-constexpr TorchtitanFlavor kTorchtitanFlavors[] = {{"llama3", "8B", "llama-3-8b", 32, 4096, 32, 8, 0},
-                                                   {"llama3", "70B", "llama-3-70b", 80, 8192, 64, 8, 0},
-                                                   {"llama3", "405B", "llama-3-405b", 126, 16384, 128, 8, 0},
-                                                   {"qwen3", "32B", "qwen3-32b", 64, 5120, 64, 8, 0},
-                                                   {"qwen3", "30B-A3B", "qwen3-30b-a3b", 48, 2048, 32, 4, 128},
-                                                   {"qwen3", "235B-A22B", "qwen3-235b-a22b", 94, 4096, 64, 4, 128},
-                                                   {"deepseek_v3", "671B", "deepseek-v3", 61, 7168, 128, 0, 256}};
+constexpr TorchtitanFlavor kTorchtitanFlavors[] = {
+    {"llama3", "8B", "llama-3-8b", 32, 4096, 32, 8, 0, "llama3_8b"},
+    {"llama3", "70B", "llama-3-70b", 80, 8192, 64, 8, 0, "llama3_70b"},
+    {"llama3", "405B", "llama-3-405b", 126, 16384, 128, 8, 0, "llama3_405b"},
+    {"qwen3", "32B", "qwen3-32b", 64, 5120, 64, 8, 0, "qwen3_32b"},
+    {"qwen3", "30B-A3B", "qwen3-30b-a3b", 48, 2048, 32, 4, 128, "qwen3_30b_a3b"},
+    {"qwen3", "235B-A22B", "qwen3-235b-a22b", 94, 4096, 64, 4, 128, "qwen3_30b_a3b"},
+    {"deepseek_v3", "671B", "deepseek-v3", 61, 7168, 128, 0, 256, "deepseek_v3_671b"}};
+
+// torchtitan/config/job_config.py of the tags 0.1.0 to 0.2.2, with two keys of older releases.
+using KeysOfSection = std::pair<std::string_view, std::string_view>;
+constexpr KeysOfSection kKeysOfToml[] = {
+    {"model", "name flavor converters print_after_conversion hf_assets_path tokenizer_path"},
+    {"training",
+     "local_batch_size global_batch_size seq_len max_norm steps enable_cpu_offload dtype mixed_precision_param "
+     "mixed_precision_reduce compile gc_freq gc_debug seed deterministic debug_moe_force_load_balance dataset "
+     "dataset_path dataloader batch_size warmup_steps"},
+    {"parallelism",
+     "data_parallel_replicate_degree data_parallel_shard_degree fsdp_reshard_after_forward tensor_parallel_degree "
+     "disable_loss_parallel enable_async_tensor_parallel pipeline_parallel_degree pipeline_parallel_split_points "
+     "module_fqns_per_model_part pipeline_parallel_first_stage_less_layers pipeline_parallel_last_stage_less_layers "
+     "pipeline_parallel_layers_per_stage pipeline_parallel_schedule pipeline_parallel_schedule_csv "
+     "pipeline_parallel_microbatch_size pipeline_parallel_expert_parallel_overlap context_parallel_degree "
+     "context_parallel_load_balancer context_parallel_rotate_method enable_compiled_autograd expert_parallel_degree "
+     "expert_tensor_parallel_degree expert_parallel_comm_backend"},
+    {"activation_checkpoint",
+     "mode selective_ac_option per_op_sac_force_recompute_mm_shapes_by_fqns early_stop memory_budget "
+     "visualize_memory_budget_pareto preserve_rng_state determinism_check debug"},
+    {"compile", "enable components backend"}};
+// torchtitan/config/configs.py of main.
+constexpr KeysOfSection kKeysOfMain[] = {
+    {"training",
+     "num_tokens_per_microbatch_per_dp_rank num_tokens_per_train_step max_context_length max_norm steps "
+     "enable_cpu_offload disable_cuda_graphs dtype mixed_precision_param mixed_precision_reduce gc_freq gc_debug"},
+    {"parallelism",
+     "data_parallel_replicate_degree data_parallel_shard_degree fsdp_reshard_after_forward enable_fsdp_symm_mem "
+     "tensor_parallel_degree enable_sequence_parallel spmd_backend pipeline_parallel_degree "
+     "module_fqns_per_model_part pipeline_parallel_first_stage_less_layers pipeline_parallel_last_stage_less_layers "
+     "pipeline_parallel_layers_per_stage pipeline_parallel_schedule pipeline_parallel_schedule_csv "
+     "num_pp_microbatches context_parallel_degree context_parallel_load_balancer context_parallel_ptrr_mask_key "
+     "expert_parallel_degree"},
+    {"compile", "enable enable_async_tensor_parallel components backend"}};
+constexpr std::string_view kOtherSectionsOfToml =
+    "job profiling metrics optimizer lr_scheduler checkpoint comm debug experimental fault_tolerance float8 mx "
+    "quantize "
+    "memory_estimation validation";
+constexpr std::string_view kOtherSectionsOfMain =
+    "module config hf_assets_path dump_folder profiler metrics tokenizer dataloader optimizer lr_scheduler checkpoint "
+    "comm validator debug override loss";
 
 constexpr const char* kTorchtitanPlaces[] = {"group", "shard", "schedule", "batch"};
 
@@ -62,8 +113,9 @@ class TorchtitanRuleCheck {
     if (r_.ranks > 1) check_schedule();
     require(!r_.async_tensor || r_.compiles_model, "async-tensor", 0, "the model is not compiled",
             "compile.enable with the component model");
-    require(!r_.main || r_.ranks == 1 || r_.disables_graphs, "graphs", 2, "a pipeline runs with CUDA graphs",
-            "--training.disable_cuda_graphs");
+    require(r_.recomputation != "memory_budget" || r_.compiles_model, "memory-budget", 2, "the model is not compiled",
+            "compile.enable with the component model");
+    check_graphs();
     return std::move(broken_);
   }
 
@@ -72,9 +124,18 @@ class TorchtitanRuleCheck {
     if (!holds) broken_.push_back({{}, kTorchtitanPlaces[place], std::move(message), std::move(help), rule});
   }
 
+  void check_graphs() {
+    const bool has_graphs = r_.main && !r_.disables_graphs;
+    require(!has_graphs || r_.ranks == 1, "graphs", 2, "a pipeline runs with CUDA graphs",
+            "--training.disable_cuda_graphs");
+    require(!has_graphs || r_.ranks > 1 || r_.expert == 1 || r_.exchanges_without_host, "graphs", 0,
+            "experts exchange rows by way of the host within CUDA graphs", "--training.disable_cuda_graphs");
+  }
+
   void check_mesh() {
     const std::int64_t sharded = std::int64_t{r_.shard} * r_.context * r_.tensor;
-    require(r_.replicate == 1 || r_.shard * r_.context > 1 || (r_.tensor == 1 && r_.expert == 1 && r_.ranks == 1),
+    require(r_.main || r_.replicate == 1 || r_.shard * r_.context > 1 ||
+                (r_.tensor == 1 && r_.expert == 1 && r_.ranks == 1),
             "replicas-alone", 1, "replicas without divided weights go with no other parallelism", "shard: weights");
     require(r_.expert == 1 || r_.expert_tensor <= 1 || r_.expert_tensor == r_.tensor, "expert-tensor", 0,
             fmt::format("expert_tensor is {}", r_.expert_tensor), fmt::format("expert_tensor: 1, or {}", r_.tensor));
@@ -82,17 +143,29 @@ class TorchtitanRuleCheck {
         r_.expert == 1 || sharded % r_.expert == 0, "expert-devices", 0,
         fmt::format("expert {} does not divide the {} that divide weights", r_.expert, pluralize(sharded, "device")),
         fmt::format("expert: a divisor of {}", sharded));
-    const int parts = r_.tensor * 2 * r_.context;
-    require(r_.sequence % parts == 0 || r_.tensor * r_.context == 1, "sequence", 0,
-            fmt::format("a sequence of {} is no multiple of tensor x 2 context = {}", r_.sequence, parts),
-            fmt::format("a sequence that is a multiple of {}", parts));
+    check_sequence();
     const std::int64_t devices = std::int64_t{r_.replicate} * r_.shard * r_.context * r_.tensor * r_.ranks;
     require(r_.devices == 0 || devices == r_.devices, "mesh", 0,
             fmt::format("the degrees have {}, and there are {}", pluralize(devices, "GPU"), r_.devices),
             "degrees whose product is the number of GPUs");
   }
 
+  void check_sequence() {
+    const std::int64_t rows = r_.divides_rows ? r_.tensor : 1;
+    const std::int64_t parts = rows * (r_.main && r_.context == 1 ? 1 : 2 * std::int64_t{r_.context});
+    if (r_.main)
+      return require(r_.tokens % parts == 0, "sequence", 0,
+                     fmt::format("{} tokens of a micro-batch are no multiple of {}", r_.tokens, parts),
+                     fmt::format("a multiple of {}", parts));
+    require(r_.sequence % parts == 0 || r_.tensor * r_.context == 1, "sequence", 0,
+            fmt::format("a sequence of {} is no multiple of tensor x 2 context = {}", r_.sequence, parts),
+            fmt::format("a sequence that is a multiple of {}", parts));
+  }
+
   void check_model() {
+    require(!r_.main || r_.context == 1 || r_.attention.empty() || r_.attention.starts_with("flex"),
+            "context-attention", 0, fmt::format("the attention '{}' has no context parallelism", r_.attention),
+            "attn_backend=\"flex\"");
     require(r_.experts == 0 || r_.experts % r_.expert == 0, "experts", 0,
             fmt::format("expert {} does not divide {}", r_.expert, pluralize(r_.experts, "expert")),
             "a divisor of the experts");
@@ -122,7 +195,16 @@ class TorchtitanRuleCheck {
     require(r_.stages % r_.ranks == 0, "stages-of-ranks", 2,
             fmt::format("{} on {}", pluralize(r_.stages, "stage"), pluralize(r_.ranks, "rank")),
             "as many stages on each rank");
-    const std::int64_t each = r_.stages / r_.ranks;
+    const std::int64_t each = r_.stages / r_.ranks, units = std::int64_t{r_.layers} + r_.first_less + r_.last_less;
+    require(
+        r_.layers == 0 || (r_.stages <= units && std::max(r_.first_less, r_.last_less) <= units / r_.stages),
+        "layers-of-stages", 2,
+        fmt::format("{} cannot be divided so into {}", pluralize(r_.layers, "layer"), pluralize(r_.stages, "stage")),
+        "fewer stages");
+    require(r_.main || r_.schedule != "DualPipeV" || r_.expert == 1 || !r_.overlaps_experts ||
+                r_.recomputation.empty() || r_.recomputation == "none",
+            "expert-recompute", 2, "experts that overlap are not recomputed",
+            "activation_checkpoint.mode none, or pipeline_parallel_expert_parallel_overlap false");
     require(!has_limit || (single      ? each == 1
                            : both_ways ? each == 2
                                        : each >= 2),
@@ -157,6 +239,20 @@ class TorchtitanRuleCheck {
 const FrameworkRules& torchtitan_rules() {
   static constexpr FrameworkRules rules{"torchtitan", "torchtitan", kTorchtitanRules};
   return rules;
+}
+
+std::optional<std::string> help_for_unknown_key(const std::string& key, bool main) {
+  const std::span<const KeysOfSection> sections = main ? std::span<const KeysOfSection>(kKeysOfMain) : kKeysOfToml;
+  std::vector<std::string> keys;
+  bool is_known = false;
+  for (const auto& [section, names] : sections)
+    for (const std::string& name : split(names, ' ')) keys.push_back(fmt::format("{}.{}", section, name));
+  for (const std::string& section : split(main ? kOtherSectionsOfMain : kOtherSectionsOfToml, ' ')) {
+    is_known = is_known || key == section || key.starts_with(section + ".");
+    keys.push_back(section);
+  }
+  if (is_known || std::find(keys.begin(), keys.end(), key) != keys.end()) return {};
+  return suggest(key, keys);
 }
 
 std::span<const TorchtitanFlavor> torchtitan_flavors() { return kTorchtitanFlavors; }

@@ -155,13 +155,30 @@ void refuse_unused(const Arguments& a) {
 
 using FrameworkText = FrameworkConfiguration (*)(const PlannedExperiment&);
 
-/// The function that writes what a framework reads; null for other kinds.
-FrameworkText framework_text(const std::string& kind) {
-  return kind == "megatron"     ? megatron_arguments
-         : kind == "bridge"     ? bridge_overrides
-         : kind == "torchtitan" ? torchtitan_config
-         : kind == "deepspeed"  ? deepspeed_config
-                                : nullptr;
+/// Frameworks and the releases that can be written for; the first of a framework is the default.
+constexpr struct {
+  const char *kind, *release;
+  FrameworkText write;
+} kFrameworks[] = {{"megatron", "0.20", megatron_arguments},
+                   {"bridge", "0.7", bridge_overrides},
+                   {"torchtitan", "0.2.2", torchtitan_config},
+                   {"torchtitan", "2026-08-21", torchtitan_function},
+                   {"deepspeed", "0.19.6", deepspeed_config}};
+
+/// The function that writes what a release of a framework reads; null for other kinds.
+FrameworkText framework_text(const std::string& kind, const std::string& release) {
+  std::vector<std::string> releases;
+  for (const auto& framework : kFrameworks) {
+    if (framework.kind != kind) continue;
+    if (release.empty() || release == framework.release) return framework.write;
+    releases.emplace_back(framework.release);
+  }
+  if (!releases.empty())
+    throw InputError(fmt::format("--release: {} {} is not known here", kind, release),
+                     "write " + join(releases, " or "));
+  if (!release.empty())
+    throw InputError("--release is for megatron, bridge, torchtitan and deepspeed", "leave --release out");
+  return nullptr;
 }
 
 int export_framework(const Arguments& a, FrameworkText write) {
@@ -181,7 +198,7 @@ int export_framework(const Arguments& a, FrameworkText write) {
 
 int execute_export_to(const Arguments& a) {
   const std::string kind = a.text("KIND");
-  const FrameworkText framework = framework_text(kind);
+  const FrameworkText framework = framework_text(kind, a.text("release"));
   if (!framework && kind != "pytorch-csv" && kind != "chakra" && kind != "simgrid-xml")
     throw InputError("there is no kind '" + kind + "' to export",
                      "write megatron, bridge, torchtitan, deepspeed, pytorch-csv, chakra or simgrid-xml");
@@ -232,6 +249,8 @@ extern const Command export_to{
                   {"-v,--chunks", Argument::Kind::Count, "With --schedule: stages on each device"},
                   {"--slices", Argument::Kind::Count,
                    "For a schedule X.csv: slices of a sequence, which PyTorch does not support (default: 1)"},
+                  {"--release", Argument::Kind::Text,
+                   "torchtitan: release that reads it: 0.2.2, or 2026-08-21 for a Python file (default: 0.2.2)"},
                   {"--torch", Argument::Kind::Text, "Version that reads it: 2.8 or 2.11 (default: 2.11)"},
                   {"--comms", Argument::Kind::Flag, "Write messages too, as compute_comms (default: compute_only)"},
                   {"--out", Argument::Kind::Text, "File to write (default: print it)"},

@@ -156,7 +156,8 @@ std::string import_dnn_partitioning(const Arguments& a) {
 /// Whether the arguments of Megatron-LM stand on the command line, after "--", or a recipe of Megatron-Bridge does.
 bool are_inline(const Arguments& a) {
   const std::string kind = a.text("KIND"), first = a.list("FILE").front();
-  return (kind == "megatron" && first.starts_with("--")) || (kind == "bridge" && first.ends_with("_config"));
+  return (kind == "megatron" && first.starts_with("--")) ||
+         (kind == "bridge" && (first.starts_with("-") || first.ends_with("_config")));
 }
 
 /// The words as a shell would read them again.
@@ -193,7 +194,8 @@ std::string import_setup(const Arguments& a) {
                              .cluster = a.text("cluster"),
                              .devices = a.has("devices") ? a.count("devices", 1, 1'000'000) : 0,
                              .vocabulary = a.has("vocabulary") ? a.count("vocabulary", 1, 1'000'000) : 0,
-                             .out = a.has("out") ? a.text("out") : ""};
+                             .out = a.has("out") ? a.text("out") : "",
+                             .config = a.text("config")};
   const TrainingSetup setup = kind == "megatron"     ? read_megatron(text, file, options)
                               : kind == "bridge"     ? read_bridge(text, file, options)
                               : kind == "torchtitan" ? read_torchtitan(text, file, options)
@@ -312,7 +314,7 @@ extern const Command import_from{
           Argument::Kind::List,
           "CSV text, compute_only or compute_comms; ONNX model; graph.txt; JSON; models.yml device_types.yml "
           "devices.yml; a script with arguments of Megatron-LM, or these after --; the name of a recipe of "
-          "Megatron-Bridge with overrides, or a file with them; TOML; config.json; a trace; "
+          "Megatron-Bridge with overrides, or a file with them; TOML, or Python of torchtitan; config.json; a trace; "
           "task_durations.json",
           {},
           true},
@@ -335,6 +337,8 @@ extern const Command import_from{
           "megatron, bridge, torchtitan, deepspeed: number of GPUs, which gives the replicas"},
          only("huggingface", "--sequence", Argument::Kind::Count,
               "Tokens of a sample (default: the most that the model takes, but at most 4096)"),
+         only("torchtitan", "--config", Argument::Kind::Text,
+              "Function of a Python file that makes the configuration (default: its only one)"),
          only("megatron", "--vocabulary", Argument::Kind::Count, "Size of the vocabulary, where a tokenizer has it"),
          {"--layer", Argument::Kind::List,
           "kineto, nsight: class of torch.nn.Module whose instances are layers, as TransformerBlock, or name of NVTX "

@@ -1,0 +1,144 @@
+// Python files that make configurations of torchtitan are read without running them, and what is computed is refused at
+// its place.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
+#include "sim/interchange/imports/python_values.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
+
+namespace stagecraft::torchtitan_python_test {
+namespace {
+
+TrainingSetup read(const std::string& text, const std::string& function = {}, int devices = 64) {
+  return read_torchtitan(text, "llama3.py", {.devices = devices, .config = function});
+}
+
+/// The first problem of a file.
+Diagnostic problem(const std::string& text, const std::string& function = {}) {
+  try {
+    read(text, function);
+  } catch (const InputError& error) {
+    return error.problems().front();
+  }
+  return {};
+}
+
+/// A function that changes a published configuration by these lines.
+std::string changed(const std::string& lines) {
+  return "def planned():\n    config = llama3_8b()\n" + lines + "    return config\n";
+}
+
+/// The value of an expression, as JSON; "computed" where only running the file tells.
+std::string value(const std::string& expression) {
+  const PythonFile file = read_python("def f():\n    return " + expression + "\n", "f.py", "f");
+  return file.returned->is_computed ? "computed" : file.returned->plain.dump();
+}
+
+}  // namespace
+
+TEST_CASE("a published configuration that a file changes keeps the values that the file does not give") {
+  const TrainingSetup setup = read(
+      "from torchtitan.models.llama3.config_registry import llama3_70b\n\n"
+      "def planned() -> Trainer.Config:\n"
+      "    config = llama3_70b()\n"
+      "    config.parallelism.pipeline_parallel_degree = 2\n"
+      "    config.parallelism.num_pp_microbatches = 4\n"
+      "    config.training.disable_cuda_graphs = True\n"
+      "    return config\n");
+  CHECK(setup.model_name == "llama-3-70b");
+  CHECK(setup.tensor == 8);  // The published configuration has this degree, 8 sequences of 8,192 tokens and FullAC.
+  CHECK(setup.sequence == 8192);
+  CHECK(setup.micro_batch_size == 8);
+  CHECK(setup.global_batch == 8 * 4 * 4);  // 64 GPUs are 4 replicas of 16.
+  CHECK(setup.recompute == "layers");
+}
+
+TEST_CASE("an object takes the place of a section, and what it does not give is as main has it") {
+  const std::string text = changed(
+      "    config.parallelism = ParallelismConfig(tensor_parallel_degree=2)\n"
+      "    config.training = TrainingConfig()\n");
+  const TrainingSetup setup = read(text);
+  CHECK(setup.tensor == 2);
+  CHECK(setup.sequence == 2048);
+  CHECK(setup.micro_batch_size == 8);
+  CHECK(setup.recompute == "half");
+}
+
+TEST_CASE("functions of a file call each other, with arguments and defaults, and objects are shared as in Python") {
+  const std::string text =
+      "DEGREE = 2 * 2\n"
+      "def base(tensor: int = DEGREE, *, steps=1):\n"
+      "    config = llama3_8b()\n"
+      "    config.parallelism.tensor_parallel_degree = tensor\n"
+      "    return config\n"
+      "def four():\n"
+      "    return base()\n"
+      "def eight():\n"
+      "    return base(tensor=8)\n"
+      "def shared():\n"
+      "    config = four()\n"
+      "    parallelism = config.parallelism\n"
+      "    parallelism.tensor_parallel_degree = 1\n"
+      "    return config\n";
+  CHECK(read(text, "four").tensor == 4);
+  CHECK(read(text, "eight").tensor == 8);
+  CHECK(read(text, "shared").tensor == 1);
+  CHECK(problem(text).help == "import torchtitan --config with one of base, four, eight, shared");
+  CHECK(problem(text, "fuor").help == "did you mean 'four'?");
+}
+
+TEST_CASE("literals and arithmetic have values, and everything else is computed") {
+  CHECK(value("2 * 8_192 + -1") == "16383");
+  CHECK(value("-2 ** 2 * (3 - 1) // 3") == "-3");
+  CHECK(value("7 / 2") == "3.5");
+  CHECK(value("'a' \"b\"") == "\"ab\"");
+  CHECK(value("[1, [True, None],]") == "[1,[true,null]]");
+  CHECK(value("(1,)") == "[1]");
+  for (const char* expression : {"len(x)[0]", "a if b else c", "[i for i in range(3)]", "f\"{x}\"", "x and y",
+                                 "lambda a, b: a", "{'a': 1}", "1 // 0", "os.environ['N']", "not x", "3 > 2"})
+    CHECK(value(expression) == "computed");
+}
+
+TEST_CASE("what decides the plan and is computed is refused where it stands; what does not is passed over") {
+  const Diagnostic computed =
+      problem(changed("    config.parallelism.tensor_parallel_degree = int(os.environ['T'])\n"));
+  CHECK(computed.where == Where{"llama3.py", 3, 49});
+  CHECK(computed.path == "parallelism.tensor_parallel_degree");
+  CHECK(read(changed("    config.optimizer = default_adamw(lr=rate * 2)\n")).tensor == 1);
+  const Diagnostic branch = problem(changed("    if fast:\n        config.compile.enable = True\n"));
+  CHECK(branch.where == Where{"llama3.py", 3, 5});
+  CHECK(branch.message == "the configuration is computed here, by 'if'");
+  CHECK(problem(changed("    enable_fused_swiglu(config)\n")).where.line == 3);
+  CHECK(problem("def f():\n    return load('x')\n").message == "what 'load' makes is not known here");
+  CHECK(problem("def f():\n    return Trainer.Config(**kwargs)\n").message ==
+        "its result is computed, or no configuration");
+  CHECK(problem("def f():\n    return f()\n").message.find("call each other too often") != std::string::npos);
+  CHECK(problem("def f(x=f()):\n    return f()\n").message.find("call each other too often") != std::string::npos);
+  CHECK(problem("def f():\n    return [1\n").message == "'[' is not closed");
+}
+
+TEST_CASE("keys of other releases are refused with the key that main has, unless all are of one older release") {
+  const Diagnostic mixed =
+      problem(changed("    config.training.local_batch_size = 8\n    config.training.max_context_length = 8192\n"));
+  CHECK(mixed.code == "keys");
+  CHECK(mixed.where.line == 3);
+  const TrainingSetup older = read(
+      "def llama3_8b():\n"
+      "    return Trainer.Config(\n"
+      "        model_spec=model_registry('8B'),\n"
+      "        training=TrainingConfig(local_batch_size=2, seq_len=8192),\n"
+      "        activation_checkpoint=ActivationCheckpointConfig(mode='selective', selective_ac_option='op'))\n");
+  CHECK(older.model_name == "llama-3-8b");
+  CHECK(older.micro_batch_size == 2);
+  CHECK(older.recompute == "half");
+  CHECK(std::any_of(older.assumed.begin(), older.assumed.end(),
+                    [](const std::string& note) { return note.find("before 2026-08-20") != std::string::npos; }));
+  CHECK(problem(changed("    config.parallelism.tensor_parallel_size = 2\n")).help ==
+        "did you mean 'parallelism.tensor_parallel_degree'?");
+}
+
+}  // namespace stagecraft::torchtitan_python_test
