@@ -162,13 +162,42 @@ constexpr std::pair<const char*, const char*> kPlanned[] = {
     {"dataset", "seq-length"},
     {"train", "micro-batch-size global-batch-size"},
     {"ddp",
-     "use-distributed-optimizer overlap-grad-reduce overlap-param-gather use-megatron-fsdp "
-     "data-parallel-sharding-strategy num-distributed-optimizer-instances grad-reduce-in-bf16"},
+     "use-distributed-optimizer use-megatron-fsdp data-parallel-sharding-strategy num-distributed-optimizer-instances "
+     "grad-reduce-in-bf16"},
     {"optimizer",
      "use-distributed-optimizer optimizer-cpu-offload optimizer-offload-fraction overlap-cpu-optimizer-d2h-h2d "
      "use-precision-aware-optimizer"},
     {"comm_overlap",
-     "tp-comm-overlap overlap-moe-expert-parallel-comm delay-wgrad-compute no-overlap-p2p-communication"}};
+     "tp-comm-overlap overlap-grad-reduce overlap-param-gather overlap-moe-expert-parallel-comm delay-wgrad-compute "
+     "no-overlap-p2p-communication"}};
+/// Options that the section ddp has too. With a distributed optimizer Megatron-Bridge overlaps both unless comm_overlap
+/// says otherwise, whatever ddp says.
+constexpr std::string_view kOverruled = "overlap-grad-reduce overlap-param-gather";
+
+/// Options of the launcher (scripts/training/run_recipe.py) that stand for an override.
+constexpr std::pair<const char*, const char*> kShortForms[] = {
+    {"-gb --global_batch_size", "train.global_batch_size"},
+    {"-mb --micro_batch_size", "train.micro_batch_size"},
+    {"-sl --seq_length", "dataset.seq_length"},
+    {"-tp --tensor_model_parallel_size", "model.tensor_model_parallel_size"},
+    {"-pp --pipeline_model_parallel_size", "model.pipeline_model_parallel_size"},
+    {"-cp --context_parallel_size", "model.context_parallel_size"},
+    {"-vp --virtual_pipeline_model_parallel_size", "model.virtual_pipeline_model_parallel_size"},
+    {"-ep --expert_model_parallel_size", "model.expert_model_parallel_size"},
+    {"-etp --expert_tensor_parallel_size", "model.expert_tensor_parallel_size"}};
+/// Its other options that have a value, and those without one: data, rates, checkpoints and the job.
+constexpr std::string_view kLauncherOptions =
+    "--dataset --mode --step-func --step_func -ms --max_steps --lr --min_lr --warmup_iters --pretrained_checkpoint "
+    "--save_dir --load_dir --save_interval --account --partition --time --gres --additional-slurm-params "
+    "--additional_slurm_params --container-image --mount --env --srun-arg -lmc --peak-mem-clk --peak_mem_clk "
+    "--experiment-name";
+constexpr std::string_view kLauncherFlags =
+    "--dry-run --dry_run --submission-dry-run --deterministic --dump-env --dump_env --wait --no-gpu-resource-request";
+
+bool has_word(std::string_view list, const std::string& word) {
+  const std::vector<std::string> words = split(list, ' ');
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 /// Sections that change neither the time nor the memory of an iteration.
 constexpr std::string_view kSectionsWithoutUse[] = {
@@ -197,18 +226,14 @@ class BridgeReader {
  public:
   BridgeReader(const std::string& text, const std::string& file) : file_(file) {
     std::vector<std::string> words = words_of(text);
-    const auto program = std::find_if(words.rbegin(), words.rend(), [](const auto& w) { return w.ends_with(".py"); });
+    const auto program = std::find_if(words.rbegin(), words.rend(),
+                                      [](const auto& w) { return w.ends_with(".py") || w.ends_with("train.sh"); });
     words.erase(words.begin(), program.base());  // What starts the program is not read.
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string& word = words[i];
+      const std::string word = words[i];
       const std::size_t at = word.find('=');
-      if (word == "--recipe" && i + 1 < words.size())
-        name_recipe(words[++i]);
-      else if (word.starts_with("--recipe="))
-        name_recipe(word.substr(9));
-      else if (word == "--dataset" && i + 1 < words.size())
-        without_use_.push_back(word + " " + words[++i]);
-      else if (at == std::string::npos && word.ends_with("_config"))
+      if (word.starts_with('-') && read_option(words, i)) continue;
+      if (at == std::string::npos && word.ends_with("_config"))
         name_recipe(word);
       else if (at == std::string::npos || word.starts_with('-') || word.starts_with('~'))
         refuse(word, "overrides are section.key=value, and null takes a value away");
@@ -220,6 +245,7 @@ class BridgeReader {
   TrainingSetup read(const SetupOptions& options) {
     const Recipe& recipe = named_recipe();
     ArgumentList arguments(megatron_words(recipe));
+    given_.insert(given_.begin(), short_forms_.begin(), short_forms_.end());  // An override is stronger.
     for (Override& given : given_) apply(given, arguments);
     if (!problems_.empty()) throw InputError(std::move(problems_));
     const bool is_divided = arguments.find("tensor-model-parallel-size") != "1" && arguments.find("sequence-parallel");
@@ -227,10 +253,18 @@ class BridgeReader {
     if (is_switched_off) arguments.remove("tp-comm-overlap");
     // Megatron-Bridge asks for the format of checkpoints only where it saves or loads one.
     if (arguments.find("use-megatron-fsdp")) arguments.set("ckpt-format", "fsdp_dtensor");
+    const int devices = device_count(options, recipe);
+    const std::string scaled = scale_batch(recipe, devices, arguments);
+    // Megatron-Bridge does not ask for an overlap of gradients with that of weights.
+    const bool weights_alone = arguments.find("overlap-param-gather") && !arguments.find("overlap-grad-reduce");
+    if (weights_alone) arguments.remove("overlap-param-gather");
     SetupOptions with_devices = options;
-    if (options.devices == 0) with_devices.devices = recipe.devices;
+    with_devices.devices = devices;
     TrainingSetup setup = read_as_megatron(arguments.text(), with_devices);
-    if (options.devices == 0) setup.replicas = recipe.devices / (setup.ranks * setup.tensor * setup.context);
+    if (options.devices == 0) setup.replicas = devices / (setup.ranks * setup.tensor * setup.context);
+    if (weights_alone) erase_if(setup.overlap, [](const auto& s) { return s.first == Overlap::Weights; });
+    if (!scaled.empty()) setup.assumed.push_back(scaled);
+    setup.assumed.insert(setup.assumed.end(), overruled_.begin(), overruled_.end());
     for (std::vector<std::string>* notes :
          {&setup.matched, &setup.unmodeled, &setup.unmodeled_time, &setup.unmodeled_memory, &setup.without_use})
       for (std::string& note : *notes) name_as_given(note);
@@ -239,12 +273,80 @@ class BridgeReader {
       setup.assumed.emplace_back(
           "Megatron-Bridge switches comm_overlap.tp_comm_overlap off without sequence parallelism in a tensor group");
     setup.assumed.push_back(fmt::format("the recipe is '{}' of Megatron-Bridge 0.7 on {}, in options of Megatron-LM{}",
-                                        recipe_, pluralize(recipe.devices, "GPU"),
+                                        recipe_, pluralize(devices, "GPU"),
                                         recipe.remarks.empty() ? "" : "; " + recipe.remarks));
     return setup;
   }
 
  private:
+  /// An option of the launcher at a word, with its value after it or after "="; false for what it does not have.
+  bool read_option(const std::vector<std::string>& words, std::size_t& at) {
+    const std::size_t equals = words[at].find('=');
+    const std::string name = words[at].substr(0, equals);
+    if (has_word(kLauncherFlags, name)) return without_use_.push_back(name), true;
+    const bool has_value = equals != std::string::npos || at + 1 < words.size();
+    const auto value = [&] { return equals != std::string::npos ? words[at].substr(equals + 1) : words[++at]; };
+    if (!has_value) return false;
+    if (name == "--recipe") return name_recipe(value()), true;
+    if (name == "--nodes") return nodes_ = count(name, value()), true;
+    if (name == "--gpus-per-node" || name == "--gpus_per_node") return each_ = count(name, value()), true;
+    if (name == "-ng" || name == "--num_gpus") return gpus_ = count(name, value()), true;
+    if (has_word(kLauncherOptions, name)) return without_use_.push_back(name + " " + value()), true;
+    for (const auto& [names, key] : kShortForms)
+      if (has_word(names, name)) return short_forms_.push_back({key, value(), ""}), true;
+    return false;
+  }
+
+  int count(const std::string& name, const std::string& value) {
+    std::string_view rest = value;
+    const std::optional<int> number = value.empty() ? std::nullopt : read_number(rest);
+    if (!number || !rest.empty() || *number < 1 || *number > 1'000'000)
+      return refuse(name + " " + value, "a whole number from 1 to 1000000"), 1;
+    return *number;
+  }
+
+  /// GPUs, as the launcher is told, or as the recipe has them.
+  int device_count(const SetupOptions& options, const Recipe& recipe) const {
+    const std::int64_t launched = each_ > 0 ? std::int64_t{each_} * std::max(nodes_, 1) : gpus_;
+    const bool is_unequal = (each_ > 0 && gpus_ > 0 && launched != gpus_) ||
+                            (options.devices > 0 && launched > 0 && launched != options.devices);
+    if (is_unequal || launched > 1'000'000 || (nodes_ > 0 && each_ == 0))
+      throw InputError(
+          {{{file_, 1, 1},
+            "--nodes",
+            nodes_ > 0 && each_ == 0 ? "the GPUs of a node are not given"
+                                     : fmt::format("{} here are not those given elsewhere", pluralize(launched, "GPU")),
+            "--nodes NUMBER --gpus-per-node NUMBER, once",
+            "import"}});
+    return launched > 0 ? static_cast<int>(launched) : options.devices > 0 ? options.devices : recipe.devices;
+  }
+
+  /// Megatron-Bridge keeps the samples of each replica unless the global batch is given. What it did, or nothing.
+  std::string scale_batch(const Recipe& recipe, int devices, ArgumentList& arguments) const {
+    const auto degree = [&](const char* option) {
+      const std::string word = arguments.find(option).value_or("1");
+      std::string_view rest = word;
+      return std::max(1, read_number(rest).value_or(1));
+    };
+    const std::int64_t each = std::int64_t{degree("tensor-model-parallel-size")} *
+                              degree("pipeline-model-parallel-size") * degree("context-parallel-size");
+    const bool is_given =
+        std::any_of(given_.begin(), given_.end(), [](const Override& o) { return o.key == "train.global_batch_size"; });
+    if (is_given || devices % each != 0 || devices / each == recipe.replicas()) return "";
+    const std::int64_t samples = recipe.global_batch * (devices / each);
+    if (samples % recipe.replicas() != 0)
+      throw InputError({{{file_, 1, 1},
+                         "train.global_batch_size",
+                         fmt::format("{} of {} cannot be scaled to {}", pluralize(recipe.global_batch, "sample"),
+                                     pluralize(recipe.replicas(), "replica"), devices / each),
+                         "train.global_batch_size=NUMBER",
+                         "import"}});
+    arguments.set("global-batch-size", std::to_string(samples / recipe.replicas()));
+    return fmt::format("Megatron-Bridge keeps the samples of each replica: {} for {} in place of {} for {}",
+                       samples / recipe.replicas(), pluralize(devices / each, "replica"), recipe.global_batch,
+                       recipe.replicas());
+  }
+
   /// The words of a command or a file, without comments; a list in brackets is a part of its word.
   static std::vector<std::string> words_of(const std::string& text) {
     std::vector<std::string> words;
@@ -338,6 +440,7 @@ class BridgeReader {
     if (option && section == given.key)
       return refuse(given, fmt::format("the section before it, such as {}.{}", section_of(given.option), given.key));
     if (!option) return refuse(given, suggestion_for(given, section));
+    if (section == "ddp" && has_word(kOverruled, given.option)) return overrule(given, arguments);
     if (const std::string wanted = section_for(given.option, section); wanted != section)
       return refuse(given, fmt::format("did you mean '{}{}'?", wanted, given.key.substr(section.size())));
     const std::string value = lower(given.value);
@@ -348,6 +451,20 @@ class BridgeReader {
     if (given.option == "pipeline-model-parallel-size" || given.option == "num-virtual-stages-per-pipeline-rank")
       arguments.remove("pipeline-model-parallel-layout");
     if (given.option == "pipeline-model-parallel-layout") arguments.remove("num-virtual-stages-per-pipeline-rank");
+  }
+
+  void overrule(const Override& given, ArgumentList& arguments) {
+    const bool is_on = lower(given.value) == "true";
+    const bool divides = arguments.find("use-distributed-optimizer") || arguments.find("use-megatron-fsdp");
+    if (is_on)
+      arguments.set(given.option, "");
+    else if (divides)
+      overruled_.push_back(
+          fmt::format("Megatron-Bridge overrules {}={} where optimizer states are divided; "
+                      "comm_overlap.{} decides",
+                      given.key, given.value, given.key.substr(given.key.find('.') + 1)));
+    else
+      arguments.remove(given.option);
   }
 
   /// The section of an argument of a plan.
@@ -401,8 +518,11 @@ class BridgeReader {
 
   const std::string& file_;
   std::string recipe_;
+  int nodes_ = 0, each_ = 0, gpus_ = 0;  ///< Nodes, GPUs of each, and all GPUs, where the launcher is told.
+  std::vector<Override> short_forms_;    ///< Overrides that its options stand for.
   std::vector<Override> given_;
   std::vector<std::string> without_use_;
+  std::vector<std::string> overruled_;  ///< Notes on overrides that have no effect.
   std::vector<Diagnostic> problems_;
 };
 
@@ -481,7 +601,7 @@ std::string megatron_words(const Recipe& r) {
                                         {"weight_gradients", "delay-wgrad-compute"}})
     if (std::find(r.overlap.begin(), r.overlap.end(), feature) != r.overlap.end()) text += fmt::format(" --{}", option);
   if (r.remarks.find("gather in the optimizer step") != std::string::npos)
-    text += " --overlap-param-gather-with-optimizer-step";
+    text += " --overlap-param-gather-with-optimizer-step --ckpt-format torch";
   if (r.remarks.find("embedding gradients deferred") != std::string::npos) text += " --defer-embedding-wgrad-compute";
   return text;
 }
@@ -513,6 +633,10 @@ FrameworkConfiguration bridge_overrides(const PlannedExperiment& p) {
     const ArgumentList recipe(megatron_words(r));
     if (!has_shape_of(recipe, plan)) continue;
     std::vector<std::string> needed = overrides_from(recipe, plan);
+    const int replicas = p.plan.stages.front().shape.degrees.replicas;
+    const bool is_scaled =
+        replicas != r.replicas() && recipe.find("global-batch-size") == plan.find("global-batch-size");
+    if (is_scaled) needed.push_back(override_of("train", "global-batch-size", plan.find("global-batch-size")));
     const bool is_nearer = !nearest || needed.size() < overrides.size() ||
                            (needed.size() == overrides.size() && r.devices == devices && nearest->devices != devices);
     if (is_nearer) nearest = &r, overrides = std::move(needed);
@@ -521,10 +645,11 @@ FrameworkConfiguration bridge_overrides(const PlannedExperiment& p) {
     throw InputError(
         fmt::format("export bridge: no recipe of scenarios/recipes/recipes.csv trains '{}'", p.model().name),
         "export megatron, whose options are overrides of a recipe of your own");
+  const int limit = most_on_a_node(devices_of(p.plan), p.cluster()), each = devices % limit == 0 ? limit : 1;
   std::string text = fmt::format(
-      "# A recipe of Megatron-Bridge 0.7 and what this plan for {1} overrides in it: run_recipe.py --recipe {0} "
-      "...\n{0}\n",
-      name_of(*nearest), pluralize(devices, "GPU"));
+      "# Megatron-Bridge 0.7: what follows scripts/training/train.sh, a recipe and what this plan overrides in it.\n"
+      "--nodes {} --gpus-per-node {} --recipe {}\n",
+      devices / each, each, name_of(*nearest));
   for (const std::string& one : overrides) text += one + "\n";
   return {std::move(text), std::move(written.notes)};
 }

@@ -10,6 +10,7 @@
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/interchange/bridge.hpp"
 #include "sim/interchange/frameworks.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
 #include "sim/interchange/rules/bridge.hpp"
@@ -23,8 +24,14 @@ struct FrameworkFiles {
   TrainingSetup (*read)(const std::string& text, const std::string& file, const SetupOptions&);
 };
 
-/// A recipe of Megatron-Bridge with its overrides, of which the rules alone are read.
-TrainingSetup judge_overrides(const std::string& text, const std::string& file, const SetupOptions&) {
+bool has_rule(const FrameworkRules& framework, const std::string& name) {
+  return std::any_of(framework.rules.begin(), framework.rules.end(),
+                     [&](const auto& rule) { return rule.name == name; });
+}
+
+/// A recipe of Megatron-Bridge with its overrides, by its own rules, and by the rules of Megatron-LM where the recipe
+/// is known.
+TrainingSetup judge_overrides(const std::string& text, const std::string& file, const SetupOptions& options) {
   TrainingSetup setup;
   std::vector<Diagnostic> problems;
   for (const Diagnostic& broken : broken_bridge_rules(text)) {
@@ -34,6 +41,14 @@ TrainingSetup judge_overrides(const std::string& text, const std::string& file, 
       setup.assumed.push_back(message);
     else
       problems.push_back({{file, 0, 0}, "", message, broken.help, broken.code});
+  }
+  if (problems.empty()) {
+    try {
+      read_bridge(text, file, options);
+    } catch (const InputError& error) {
+      for (const Diagnostic& d : error.problems())
+        if (has_rule(megatron_rules(), d.code)) problems.push_back(d);
+    }
   }
   if (!problems.empty()) throw InputError(std::move(problems));
   return setup;
@@ -50,7 +65,7 @@ FrameworkFiles files_of(const std::string& name) {
 
 /// Whether a file is a configuration of a framework, and not a scenario.
 bool is_configuration(const std::string& file) {
-  constexpr std::string_view kEndings[] = {".sh", ".bash", ".slurm", ".txt", ".toml", ".json"};
+  constexpr std::string_view kEndings[] = {".sh", ".bash", ".slurm", ".txt", ".toml", ".json", ".py"};
   return std::any_of(std::begin(kEndings), std::end(kEndings), [&](std::string_view e) { return file.ends_with(e); });
 }
 

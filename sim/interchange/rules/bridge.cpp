@@ -18,7 +18,13 @@ namespace {
 constexpr std::string_view kValidates = "when it validates its configuration";
 
 constexpr FrameworkRule kBridgeRules[] = {
-    {"packing", "packing in a batch: micro-batch > 1; offline packing: micro-batch = 1", "ValueError", kValidates},
+    {"packing", "packing in a batch: micro-batch > 1; offline packing: micro-batch = 1; not both", "ValueError",
+     kValidates},
+    {"fsdp-order", "Megatron-FSDP: no order tp-pp-dp", "AssertionError", kValidates},
+    {"fsdp-checkpoints", "Megatron-FSDP that saves or loads has checkpoints fsdp_dtensor", "AssertionError",
+     kValidates},
+    {"fsdp-alone", "Megatron-FSDP or FSDP2", "ValueError", kValidates},
+    {"gather-buffer", "weights in mxfp8 are gathered in the buffer of gradients", "AssertionError", kValidates},
     {"tensor-overlap", "overlap of tensor collectives: T > 1 and sequence parallelism, else it is off", "warning",
      "when it sets up overlap"},
     {"deepep-devices", "GB200 and GB300 have HybridEP, others DeepEP", "ValueError", kValidates},
@@ -63,6 +69,21 @@ std::vector<Diagnostic> broken_bridge_rules(const std::string& text) {
   require(
       value("comm_overlap.tp_comm_overlap") != "true" || (tensor != "1" && value("model.sequence_parallel") != "false"),
       "tensor-overlap", "it is switched off", "leave it out");
+  require(value("dataset.enable_in_batch_packing") != "true" || value("dataset.enable_offline_packing") != "true",
+          "packing", "samples are packed twice", "leave one of them out");
+  const bool has_fsdp = value("ddp.use_megatron_fsdp") == "true" || value("dist.use_megatron_fsdp") == "true";
+  const std::string checkpoints = value("checkpoint.ckpt_format");
+  require(!has_fsdp || value("dist.use_tp_pp_dp_mapping") != "true", "fsdp-order",
+          "Megatron-FSDP has no order tp-pp-dp", "leave dist.use_tp_pp_dp_mapping out");
+  require(!has_fsdp || value("dist.use_torch_fsdp2") != "true", "fsdp-alone", "weights are divided by both",
+          "leave one of them out");
+  require(!has_fsdp || (value("checkpoint.save").empty() && value("checkpoint.load").empty()) || checkpoints.empty() ||
+              checkpoints == "fsdp_dtensor",
+          "fsdp-checkpoints", "Megatron-FSDP writes no such checkpoints", "checkpoint.ckpt_format=fsdp_dtensor");
+  require(has_fsdp || value("mixed_precision.reuse_grad_buf_for_mxfp8_param_ag") != "false" ||
+              value("mixed_precision.fp8_param_gather") != "true",
+          "gather-buffer", "the buffer of gradients is not used again",
+          "mixed_precision.reuse_grad_buf_for_mxfp8_param_ag=true");
   const bool has_hybrid = text.find("gb200") != std::string::npos || text.find("gb300") != std::string::npos;
   require(!has_hybrid || value("model.moe_flex_dispatcher_backend") != "deepep", "deepep-devices",
           "these devices have no DeepEP", "model.moe_flex_dispatcher_backend=hybridep");

@@ -70,6 +70,33 @@ TEST_CASE("another pipeline leaves the layout of the recipe out") {
         std::string::npos);
 }
 
+TEST_CASE("options of the launcher say how many GPUs there are, and samples of a replica are kept") {
+  const std::string train =
+      std::string("./scripts/training/train.sh --nodes 16 --gpus-per-node 8 --mode pretrain --recipe ") + kDense;
+  const TrainingSetup s = read(train);
+  CHECK(s.replicas == 4);  // 128 GPUs in place of 64, of which 2 replicas have 256 samples.
+  CHECK(s.global_batch == 512);
+  CHECK(has_note(s.assumed, "512 for 4 replicas in place of 256 for 2"));
+  CHECK(has_note(s.without_use, "--mode pretrain"));
+  CHECK(read(train + " -gb 256").global_batch == 256);
+  CHECK(read(train + " train.global_batch_size=1024 -gb 256").global_batch == 1024);
+  CHECK(read(std::string("run_recipe.py -ng 32 -tp 2 --context_parallel_size=1 --recipe ") + kDense).replicas == 4);
+  CHECK(read(std::string(kDense) + " -tp 8 -cp 1 -sl 4096").model != read(kDense).model);
+  CHECK(problem(train + " -ng 64").path == "--nodes");
+  CHECK(problem(std::string("--nodes 8 --recipe ") + kDense).message == "the GPUs of a node are not given");
+  CHECK(problem(std::string("--nodes many --gpus-per-node 8 --recipe ") + kDense).message ==
+        "'--nodes many' is not known here");
+}
+
+TEST_CASE("ddp overlaps with a distributed optimizer whatever it says, and comm_overlap decides") {
+  const TrainingSetup usual = read(kDense), overruled = read(std::string(kDense) + " ddp.overlap_grad_reduce=false");
+  CHECK(overruled.overlap == usual.overlap);
+  CHECK(has_note(overruled.assumed, "comm_overlap.overlap_grad_reduce decides"));
+  const TrainingSetup without =
+      read(std::string(kDense) + " comm_overlap.overlap_grad_reduce=false comm_overlap.overlap_param_gather=false");
+  CHECK(without.overlap != usual.overlap);
+}
+
 TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(problem("llama3_70b_pretrain_64gpu_h100_bf16_cfg_config").message.find("there is no recipe") !=
         std::string::npos);
@@ -87,7 +114,7 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(refused(" model.tensor_model_parallel_size 8"));
   CHECK(refused(" llama3_8b_pretrain_8gpu_h100_bf16_config"));
   CHECK(refused(" ~model.tensor_model_parallel_size"));
-  CHECK(refused(" --seq_length 4096"));
+  CHECK(refused(" --sequence 4096"));
   CHECK(refused(" trian.micro_batch_size=2"));
   CHECK(problem(std::string(kDense) + " train.tensor_model_parallel_size=8").help ==
         "did you mean 'model.tensor_model_parallel_size'?");
