@@ -28,12 +28,18 @@ class RuleCheck {
 
   void run() {
     check_batch();
+    check_evaluation();
     check_groups();
+    check_attention();
     check_overlap();
+    check_deferred_work();
     check_experts();
+    check_dispatcher();
     check_expert_overlap();
     check_router();
     check_recomputation();
+    check_offload();
+    check_graphs();
     check_precision();
     check_fsdp();
     check_torch_fsdp();
@@ -91,6 +97,17 @@ class RuleCheck {
             batch_that(micro_batches, remainder));
   }
 
+  void check_evaluation() {
+    const int batch = words_.find_number("eval-global-batch-size").value_or(s_.global_batch),
+              each = words_.find_number("eval-micro-batch-size").value_or(s_.micro_batch_size);
+    if (replicas_ == 0 || each == 0 || (batch == s_.global_batch && each == s_.micro_batch_size)) return;
+    require(batch % (each * replicas_) == 0, "evaluation-batch",
+            a_.has("eval-global-batch-size") ? "eval-global-batch-size" : "eval-micro-batch-size",
+            fmt::format("{} are no multiple of micro-batch {} x {}", pluralize(batch, "sample"), each,
+                        pluralize(replicas_, "replica")),
+            "a multiple of both");
+  }
+
   void check_groups() {
     const int tensor = s_.tensor, context = s_.context;
     const int hidden = words_.find_number("hidden-size").value_or(0);
@@ -116,8 +133,43 @@ class RuleCheck {
             "a sequence that is a multiple of twice the context degree");
     const std::vector<std::string> exchanges = words_.words("cp-comm-type");
     const bool levels = std::find(exchanges.begin(), exchanges.end(), "a2a+p2p") != exchanges.end();
-    require(!levels || a_.has("hierarchical-context-parallel-sizes"), "context-levels", "cp-comm-type",
+    const char* const sizes = "hierarchical-context-parallel-sizes";
+    require(!levels || a_.has(sizes), "context-levels", "cp-comm-type",
             "a2a+p2p needs --hierarchical-context-parallel-sizes", "p2p, all_gather or a2a");
+    std::int64_t product = 1;
+    for (const std::string& size : words_.words(sizes)) {
+      std::string_view rest = size;
+      product *= std::clamp(read_number(rest).value_or(0), 0, 1'000'000);
+    }
+    require(!a_.has(sizes) || product == context, "context-levels", sizes,
+            fmt::format("the product of the sizes is {}, and context {}", product, context),
+            "sizes whose product is the context degree");
+    require(context == 1 || exchanges.size() < 2 || std::ssize(exchanges) == shape_.layers, "context-list",
+            "cp-comm-type",
+            fmt::format("{} for {}", pluralize(std::ssize(exchanges), "exchange"), pluralize(shape_.layers, "layer")),
+            "one, or one for each layer");
+    const int instances = words_.find_number("num-distributed-optimizer-instances").value_or(1);
+    require(replicas_ == 0 || replicas_ * context % instances == 0, "instances", "num-distributed-optimizer-instances",
+            fmt::format("{} do not divide {}", pluralize(instances, "instance"), pluralize(replicas_ * context, "GPU")),
+            "a divisor of replicas x context");
+  }
+
+  void check_attention() {
+    const std::string rotation = word("rope-type");
+    const std::optional<int> positions = words_.find_number("max-position-embeddings");
+    require(!positions || *positions >= shape_.sequence, "positions", "max-position-embeddings",
+            fmt::format("a sequence of {} has more than {} positions", shape_.sequence, positions.value_or(0)),
+            fmt::format("--max-position-embeddings {}", shape_.sequence));
+    const std::string kind = word("position-embedding-type");
+    const bool is_rotary = kind == "rope" || kind == "none" || a_.has("use-rotary-position-embeddings");
+    const bool is_fused = is_rotary && kind != "none" && !a_.has("no-rope-fusion");
+    require(!a_.has("multi-latent-attention") || rotation.empty() || rotation == "yarn" || !is_fused, "latent-rotation",
+            "rope-type", fmt::format("the rotation '{}' of latent attention is not fused", rotation),
+            "leave it out, or --no-rope-fusion");
+    require(
+        shape_.next_tokens == 0 || is_rotary, "next-token-positions", "mtp-num-layers",
+        fmt::format("next-token modules have no positions of the kind {}", kind.empty() ? "learned_absolute" : kind),
+        "--position-embedding-type rope");
   }
 
   void check_overlap() {
@@ -133,12 +185,30 @@ class RuleCheck {
     const char* const step = "overlap-param-gather-with-optimizer-step";
     require(!a_.has(step) || (a_.has(gather) && a_.has("use-distributed-optimizer") && s_.chunks > 1), "gather-in-step",
             step, "it needs --overlap-param-gather, the distributed optimizer and virtual stages", "leave it out");
+    require(!a_.has(step) || word("ckpt-format") == "torch", "gather-in-step", step,
+            "it needs checkpoints that are not distributed", "--ckpt-format torch");
     require(!a_.has("cross-entropy-loss-fusion") || word("cross-entropy-fusion-impl") != "te", "loss",
             "cross-entropy-fusion-impl", "te is not for the fused loss", "--cross-entropy-fusion-impl native");
   }
 
+  void check_deferred_work() {
+    const char* const deferred = "defer-embedding-wgrad-compute";
+    require(!a_.has(deferred) || s_.ranks > 1, "embedding-gradients", deferred, "it needs a pipeline", "leave it out");
+    require(!a_.has(deferred) || !a_.has("no-gradient-accumulation-fusion"), "embedding-gradients", deferred,
+            "it needs fused accumulation of gradients", "leave --no-gradient-accumulation-fusion out");
+    const char* const flush = "overlap-p2p-communication-warmup-flush";
+    require(!a_.has(flush) || (s_.chunks > 1 && !a_.has("no-overlap-p2p-communication")), "message-overlap", flush,
+            "messages do not overlap without virtual stages, or with --no-overlap-p2p-communication", "leave it out");
+    const char* const dispatch = "overlap-dispatch-backward-with-experts-wgrad";
+    for (const char* other : {"overlap-moe-expert-parallel-comm", "delay-wgrad-compute"})
+      require(!a_.has(dispatch) || !a_.has(other), "dispatch-overlap", dispatch, fmt::format("it excludes --{}", other),
+              "leave one of them out");
+  }
+
   void check_experts() {
     if (!has_experts_) {
+      require(!a_.has("moe-ffn-hidden-size") || a_.has("moe-layer-freq"), "no-experts", "moe-ffn-hidden-size",
+              "the model has no experts", "--num-experts NUMBER, or leave it out");
       require(words_.find_number("expert-model-parallel-size").value_or(1) == 1, "no-experts",
               "expert-model-parallel-size", "the model has no experts", "leave it out");
       return;
@@ -166,14 +236,35 @@ class RuleCheck {
                           replicas_),
               "leave it out");
     }
-    require(!a_.has("moe-enable-deepep") || dispatcher_ == "flex", "deepep", "moe-enable-deepep",
-            "DeepEP needs the dispatcher flex",
-            "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep");
     const char* const shared = "moe-shared-expert-overlap";
     require(!a_.has(shared) || dispatcher_ != "allgather", "shared-overlap", shared,
             "it needs the dispatcher alltoall or flex", "--moe-token-dispatcher-type alltoall");
     require(!a_.has(shared) || !recomputes("shared_experts"), "shared-recomputed", shared,
             "shared experts are recomputed", "leave one of them out");
+  }
+
+  /// The library of exchanges counts with the dispatcher flex alone, and is DeepEP where none is named.
+  void check_dispatcher() {
+    const std::string library = word("moe-flex-dispatcher-backend");
+    const bool has_deepep = dispatcher_ == "flex" && (library.empty() || library == "deepep");
+    require(!a_.has("moe-enable-deepep") || dispatcher_ == "flex", "deepep", "moe-enable-deepep",
+            "DeepEP needs the dispatcher flex",
+            "--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep");
+    require(!a_.has("moe-enable-deepep") || library != "hybridep", "deepep", "moe-enable-deepep",
+            "--moe-flex-dispatcher-backend names HybridEP", "leave it out");
+    require(library != "ncclep" || dispatcher_ == "flex", "ncclep", "moe-flex-dispatcher-backend",
+            "ncclep needs the dispatcher flex", "--moe-token-dispatcher-type flex");
+    const char* const padded = "moe-pad-expert-input-to-capacity";
+    require(!a_.has(padded) || a_.has("moe-expert-capacity-factor"), "capacity", padded, "no capacity factor is given",
+            "--moe-expert-capacity-factor 1.0");
+    require(!a_.has(padded) || !has_deepep, "capacity", padded, "DeepEP does not pad",
+            "--moe-flex-dispatcher-backend hybridep, or leave it out");
+    for (const char* routes : {"moe-router-padding-for-fp8", "moe-router-padding-for-quantization"}) {
+      require(!a_.has(routes) || a_.has("fp8-format") || a_.has("fp4-format"), "router-padding", routes,
+              "products are neither in fp8 nor in fp4", "leave it out");
+      require(!a_.has(routes) || dispatcher_ != "allgather", "router-padding", routes,
+              "the dispatcher allgather does not pad", "--moe-token-dispatcher-type alltoall");
+    }
   }
 
   void check_expert_overlap() {
@@ -194,6 +285,9 @@ class RuleCheck {
          "--recompute-granularity selective without moe");
     rule(!a_.has("moe-shared-expert-overlap"), "shared experts overlap already", "leave one of them out");
     rule(shape_.next_tokens <= 1, "it takes one next-token module at most", "--mtp-num-layers 1");
+    const std::vector<std::string> graphs = graph_modules();
+    rule(std::none_of(graphs.begin(), graphs.end(), [](const auto& m) { return m == "moe" || m == "mlp"; }),
+         "CUDA graphs have the layer of experts", "--cuda-graph-modules without moe and mlp");
   }
 
   void check_router() {
@@ -229,16 +323,71 @@ class RuleCheck {
             "moe_act needs --moe-grouped-gemm", "--moe-grouped-gemm");
     require(!recomputes("mla_up_proj") || a_.has("multi-latent-attention"), "recompute-modules", "recompute-modules",
             "mla_up_proj needs latent attention", "leave it out");
-    const bool delayed = a_.has("fp8-format") && (!a_.has("fp8-recipe") || word("fp8-recipe") == "delayed");
-    require(!delayed || !(recomputes("layernorm") || recomputes("moe_act")), "recompute-fp8", "recompute-modules",
+    require(!is_delayed() || !(recomputes("layernorm") || recomputes("moe_act")), "recompute-fp8", "recompute-modules",
             "delayed scaling of fp8 excludes layernorm and moe_act", "--fp8-recipe tensorwise");
-    require(!a_.has("cpu-offloading-num-layers"), "offload", "cpu-offloading-num-layers",
-            "offloaded layers are not recomputed", "leave one of them out");
   }
+
+  void check_offload() {
+    const char* const layers = "cpu-offloading-num-layers";
+    require(!a_.has(layers) || granularity_.empty(), "offload", layers, "offloaded layers are not recomputed",
+            "leave one of them out");
+    require(!a_.has(layers) || graphs().empty() || graphs() == "full_iteration", "offload", layers,
+            "layers in CUDA graphs are not offloaded", "--cuda-graph-impl none");
+    const char* const saved = "distribute-saved-activations";
+    require(!a_.has(saved) || (s_.tensor > 1 && granularity_ == "full" && !s_.sequence_parallel), "saved-activations",
+            saved, "it needs a tensor group, full recomputation and no sequence parallelism", "leave it out");
+    const char* const activations = "fine-grained-activation-offloading";
+    if (a_.has(activations)) {
+      const std::vector<std::string> modules = words_.words("offload-modules");
+      const auto has = [&](const char* m) { return std::find(modules.begin(), modules.end(), m) != modules.end(); };
+      const auto rule = [&](bool holds, const char* why, const char* help) {
+        require(holds, "activation-offload", activations, why, help);
+      };
+      rule(!modules.empty(), "no modules are named", "--offload-modules moe_act");
+      rule(!has("attn_proj") || has("core_attn"), "attn_proj needs core_attn", "--offload-modules core_attn attn_proj");
+      rule(!a_.has(layers), "layers are offloaded already", "leave one of them out");
+      rule(a_.variable("NVTE_CPU_OFFLOAD_V1").value_or("1") == "1", "the script sets NVTE_CPU_OFFLOAD_V1 otherwise",
+           "export NVTE_CPU_OFFLOAD_V1=1");
+    }
+    const char* const optimizer = "optimizer-cpu-offload";
+    require(!a_.has(optimizer) || a_.has("use-precision-aware-optimizer"), "optimizer-offload", optimizer,
+            "it needs --use-precision-aware-optimizer", "--use-precision-aware-optimizer");
+    require(!a_.has(optimizer) || !a_.has("fp8-param-gather") || is_delayed(), "optimizer-offload", optimizer,
+            "weights in fp8 need delayed scaling with it", "--fp8-recipe delayed");
+  }
+
+  std::string graphs() {
+    const std::string given = word("cuda-graph-impl");
+    return given == "none" ? "" : a_.has("enable-cuda-graph") || a_.has("external-cuda-graph") ? "local" : given;
+  }
+  std::vector<std::string> graph_modules() {
+    return words_.words(a_.has("cuda-graph-scope") ? "cuda-graph-scope" : "cuda-graph-modules");
+  }
+
+  void check_graphs() {
+    const bool of_iteration = graphs() == "full_iteration";
+    require(!of_iteration || a_.has("no-check-for-nan-in-loss-and-grad"), "graph-iteration", "cuda-graph-impl",
+            "the loss is checked for NaN", "--no-check-for-nan-in-loss-and-grad");
+    require(!of_iteration || graph_modules().empty(), "graph-iteration", "cuda-graph-impl", "modules are named",
+            "leave --cuda-graph-modules out");
+    require(graphs().empty() || of_iteration || granularity_ != "full", "graph-recompute", "cuda-graph-impl",
+            "layers are recomputed as a whole",
+            "--recompute-granularity selective, or --cuda-graph-impl full_iteration");
+  }
+
+  /// Delayed scaling is what fp8 has where no recipe is named.
+  bool is_delayed() { return a_.has("fp8-format") && (!a_.has("fp8-recipe") || word("fp8-recipe") == "delayed"); }
 
   void check_precision() {
     require(!a_.has("fp4-format") || !a_.has("fp8-format"), "formats", "fp4-format", "fp4 excludes fp8",
             "leave one of them out");
+    require(!a_.has("first-last-layers-bf16") || !is_delayed(), "format-of-ends", "first-last-layers-bf16",
+            "delayed scaling has all layers in fp8", "--fp8-recipe tensorwise");
+    const char* const weights = "fp8-param-gather";
+    require(!a_.has(weights) || a_.has("use-distributed-optimizer") || a_.has("use-torch-fsdp2") || has_fsdp_,
+            "fp8-weights", weights, "it needs the distributed optimizer or FSDP", "--use-distributed-optimizer");
+    require(!a_.has(weights) || a_.has("fp8-format"), "fp8-weights", weights, "products are not in fp8",
+            "--fp8-format hybrid, or leave it out");
     require(!a_.has("fp16") || !a_.has("bf16"), "half-formats", "fp16", "fp16 excludes bf16", "leave one of them out");
     require(!a_.has("cpu-offloading-num-layers") || s_.ranks == 1, "offload", "cpu-offloading-num-layers",
             "layers are not offloaded in a pipeline", "--pipeline-model-parallel-size 1");
@@ -260,6 +409,10 @@ class RuleCheck {
 
   void check_torch_fsdp() {
     const char* const fsdp = "use-torch-fsdp2";
+    const std::string checkpoints = word("ckpt-format");
+    require(checkpoints != "torch_dcp" || (a_.has(fsdp) && s_.tensor == 1 && s_.ranks == 1), "torch-checkpoints",
+            "ckpt-format", "torch_dcp is for FSDP2 without tensor and pipeline parallelism",
+            "--ckpt-format torch_dist");
     if (!a_.has(fsdp)) return;
     const auto rule = [&](bool holds, const char* why, const char* help) {
       require(holds, "torch-fsdp", fsdp, why, help);
@@ -272,6 +425,10 @@ class RuleCheck {
     rule(a_.has("untie-embeddings-and-output-weights"), "it excludes tied embeddings",
          "--untie-embeddings-and-output-weights");
     rule(!a_.has("fp16"), "it excludes fp16", "--bf16");
+    rule(checkpoints.empty() || checkpoints == "torch_dist" || checkpoints == "torch_dcp",
+         "it writes no such checkpoints", "--ckpt-format torch_dist");
+    rule(a_.variable("CUDA_DEVICE_MAX_CONNECTIONS").value_or("") != "1",
+         "the script sets CUDA_DEVICE_MAX_CONNECTIONS=1", "unset CUDA_DEVICE_MAX_CONNECTIONS");
   }
 
   const MegatronArguments& a_;

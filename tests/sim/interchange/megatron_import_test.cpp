@@ -98,7 +98,7 @@ TEST_CASE("layers are divided as Megatron-LM divides them") {
   CHECK(layout(four + "--num-layers 14 --account-for-embedding-in-pipeline-split "
                       "--account-for-loss-in-pipeline-split --num-virtual-stages-per-pipeline-rank 2") ==
         "Et|t*2|t*2|t*2|t*2|t*2|t*2|tL");
-  CHECK(layout(four + "--mtp-num-layers 1") == "Et*4|t*4|t*4|t*4mL");
+  CHECK(layout(four + "--mtp-num-layers 1 --position-embedding-type rope") == "Et*4|t*4|t*4|t*4mL");
   CHECK(scenario_yaml(read(four), {"", "superpod-h100-256", 16, 0}, "a.sh")
             .find("planner: layout\n  layout: \"Et*4|t*4|t*4|t*4L\"") != std::string::npos);
   CHECK(
