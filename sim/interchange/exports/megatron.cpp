@@ -268,7 +268,8 @@ class MegatronWriter {
     if (shape_.recomputes_attention()) add("recompute-granularity selective");
     if (shape_.recomputes_outputs()) {
       add("recompute-granularity selective");
-      add(facts_.experts > 0 ? "recompute-modules layernorm moe_act" : "recompute-modules layernorm");
+      add(fmt::format("recompute-modules layernorm{}{}", facts_.experts > 0 ? " moe_act" : "",
+                      facts_.latent ? " mla_up_proj" : ""));
     }
     if (shape_.recomputes_layers()) {
       add("recompute-granularity full");
