@@ -196,8 +196,10 @@ class ShellReader {
       value = entry->second;
     else if (rest.starts_with(":-") || rest.starts_with(":="))
       value = rest.substr(2);
+    // What a command would print is not known, so that its text stays one word.
+    const bool is_command = value.find("$(") != std::string::npos || value.find('`') != std::string::npos;
     for (const char c : value)
-      if (splits && is_space(c))
+      if (splits && !is_command && is_space(c))
         end_word();
       else
         add(c);

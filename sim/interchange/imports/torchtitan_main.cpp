@@ -130,11 +130,17 @@ std::map<std::string, TomlValue> as_keys_of_toml(std::map<std::string, TomlValue
       values[m.old] = entry->second;
       values.erase(entry);
     }
+  const auto refuse = [&](const char* key, int line, std::string message, std::string help) {
+    throw InputError({{{file, line, line > 0 ? 1 : 0}, key, std::move(message), std::move(help), "import"}});
+  };
+  /// A whole number; -1 stands for what main derives.
   const auto take = [&](const char* key) -> std::optional<TomlValue> {
     const auto entry = values.find(key);
     if (entry == values.end()) return {};
     TomlValue value = entry->second;
     values.erase(entry);
+    if (!value.value.is_whole() || value.value.number() < -1 || value.value.number() == 0)
+      refuse(key, value.line, "this is no whole number from 1 on", "correct the file");
     return value;
   };
   if (has_defaults) {
@@ -148,13 +154,10 @@ std::map<std::string, TomlValue> as_keys_of_toml(std::map<std::string, TomlValue
   const double each = length == values.end() || !length->second.value.is_number() ? 0 : length->second.value.number();
   const auto samples = [&](const char* key, const char* old) {
     const auto tokens = take(key);
-    if (!tokens || each <= 0 || !tokens->value.is_number() || tokens->value.number() < 0) return;
+    if (!tokens || each <= 0 || tokens->value.number() < 0) return;
     if (std::fmod(tokens->value.number(), each) != 0)
-      throw InputError({{{file, tokens->line, tokens->line > 0 ? 1 : 0},
-                         key,
-                         fmt::format("{} tokens are no whole sequences of {}", tokens->value.number(), each),
-                         "a multiple of training.max_context_length; packed sequences are not read here",
-                         "import"}});
+      refuse(key, tokens->line, fmt::format("{} tokens are no whole sequences of {}", tokens->value.number(), each),
+             "a multiple of training.max_context_length; packed sequences are not read here");
     values[old] = {Json(static_cast<int>(std::min(tokens->value.number() / each, 2e9))), tokens->line};
   };
   samples("training.num_tokens_per_microbatch_per_dp_rank", "training.local_batch_size");
@@ -164,7 +167,7 @@ std::map<std::string, TomlValue> as_keys_of_toml(std::map<std::string, TomlValue
   const auto local = values.find("training.local_batch_size");
   if (local == values.end() || ranks == values.end() || ranks->second.value == Json(1)) return values;
   const double batch = local->second.value.number();
-  const double count = micro_batches && micro_batches->value.is_whole() ? micro_batches->value.number() : 1;
+  const double count = micro_batches ? micro_batches->value.number() : 1;
   const int line = micro_batches ? micro_batches->line : local->second.line;
   values["parallelism.pipeline_parallel_microbatch_size"] = {Json(static_cast<int>(batch)), line};
   values["training.local_batch_size"] = {Json(static_cast<int>(std::min(batch * count, 2e9))), line};

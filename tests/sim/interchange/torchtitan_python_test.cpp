@@ -121,6 +121,16 @@ TEST_CASE("what decides the plan and is computed is refused where it stands; wha
   CHECK(problem("def f():\n    return [1\n").message == "'[' is not closed");
 }
 
+TEST_CASE("attention that has no context parallelism is refused with it, and numbers are whole") {
+  const std::string varlen = "    config.model_spec = model_registry(\"8B\", attn_backend=\"varlen\")\n";
+  CHECK(problem(changed(varlen + "    config.parallelism.context_parallel_degree = 2\n")).code == "context-attention");
+  CHECK(read(changed(varlen)).context == 1);
+  CHECK(problem(changed("    config.parallelism.num_pp_microbatches = \"x\"\n")).path ==
+        "parallelism.num_pp_microbatches");
+  CHECK(problem(changed("    config.training.num_tokens_per_train_step = 10000\n")).message ==
+        "10000 tokens are no whole sequences of 8192");
+}
+
 TEST_CASE("keys of other releases are refused with the key that main has, unless all are of one older release") {
   const Diagnostic mixed =
       problem(changed("    config.training.local_batch_size = 8\n    config.training.max_context_length = 8192\n"));
