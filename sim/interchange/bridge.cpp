@@ -23,11 +23,6 @@
 namespace stagecraft {
 namespace {
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
 /// "[a,b]" and "'a'" as words.
 std::string plain_value(const std::string& value) {
   std::string text;
@@ -443,7 +438,7 @@ class BridgeReader {
     if (section == "ddp" && has_word(kOverruled, given.option)) return overrule(given, arguments);
     if (const std::string wanted = section_for(given.option, section); wanted != section)
       return refuse(given, fmt::format("did you mean '{}{}'?", wanted, given.key.substr(section.size())));
-    const std::string value = lower(given.value);
+    const std::string value = lower_case(given.value);
     if (option->max_words == 0 && value != "true" && value != "false" && value != "null" && value != "none")
       return refuse(given, "true or false");
     set_option(given, *option, is_inverted, arguments);
@@ -454,7 +449,7 @@ class BridgeReader {
   }
 
   void overrule(const Override& given, ArgumentList& arguments) {
-    const bool is_on = lower(given.value) == "true";
+    const bool is_on = lower_case(given.value) == "true";
     const bool divides = arguments.find("use-distributed-optimizer") || arguments.find("use-megatron-fsdp");
     if (is_on)
       arguments.set(given.option, "");
@@ -489,7 +484,7 @@ class BridgeReader {
 
   static void set_option(const Override& given, const MegatronOption& option, bool is_inverted,
                          ArgumentList& arguments) {
-    const std::string value = lower(given.value);
+    const std::string value = lower_case(given.value);
     const bool is_false = value == "null" || value == "none" || value == "false";
     const bool is_off = is_inverted ? value == "true" : is_false;
     if (is_off) return arguments.remove(given.option);

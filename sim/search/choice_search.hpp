@@ -79,7 +79,7 @@ class ChoiceSearch {
   void find_orders_on_fronts();
   /// Swaps unlike devices in the plans of the first rows (device_swaps.cpp).
   void swap_devices();
-  void swap_devices_of(const Choice& row, double most_ops);
+  void swap_devices_of(const Choice& row, double max_ops);
   /// Simulates a combination with its plan on other devices, and makes it that combination. Nothing where it does not
   /// run.
   std::optional<Trial> trial_on(std::vector<DeviceId> devices, Combination&);

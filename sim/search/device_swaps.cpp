@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kRows = 3, kMostDevices = 64;
 constexpr int kMostSwaps = 200;
-constexpr double kShareOfOps = 0.25, kFewestOps = 5e5;  // Of the ops that were simulated before; some seconds.
+constexpr double kShareOfOps = 0.25, kFewestOps = 5e5;  // Share of the ops that were simulated before; some seconds.
 
 }  // namespace
 
@@ -41,7 +41,7 @@ std::optional<Trial> ChoiceSearch::trial_on(std::vector<DeviceId> devices, Combi
   return trial->result == TrialResult::Ran ? trial : std::nullopt;
 }
 
-void ChoiceSearch::swap_devices_of(const Choice& row, double most_ops) {
+void ChoiceSearch::swap_devices_of(const Choice& row, double max_ops) {
   Combination best = tried_[row.id];
   const PlanSpec& plan = best.candidate->variant.plan;
   if (plan.planner->name != "balanced") return;
@@ -55,8 +55,8 @@ void ChoiceSearch::swap_devices_of(const Choice& row, double most_ops) {
   for (std::size_t pair = 0, in_vain = 0; in_vain < pairs; pair = (pair + 1) % pairs, ++in_vain) {
     const std::size_t a = pair / count, b = pair % count;
     if (a >= b || !unlike(devices[a], devices[b])) continue;
-    const int most = std::min(kMostSwaps, asked_.max_simulations - table_.simulated);
-    swaps_end_early_ = !reason_to_stop().empty() || swaps_ >= most || swapped_ops_ >= most_ops;
+    const int max_swaps = std::min(kMostSwaps, asked_.max_simulations - table_.simulated);
+    swaps_end_early_ = !reason_to_stop().empty() || swaps_ >= max_swaps || swapped_ops_ >= max_ops;
     if (swaps_end_early_) return;
     show();
     std::swap(devices[a], devices[b]);
@@ -83,10 +83,10 @@ void ChoiceSearch::swap_devices() {
     return std::tuple(a.is_tight, a.amount, a.memory, a.id) < std::tuple(b.is_tight, b.amount, b.memory, b.id);
   });
   if (rows.size() > kRows) rows.resize(kRows);
-  const double first = rows.front().amount, most_ops = std::max(kFewestOps, kShareOfOps * ops_);
+  const double first = rows.front().amount, max_ops = std::max(kFewestOps, kShareOfOps * ops_);
   try {
     for (const Choice& row : rows)
-      if (row.id >= 0) swap_devices_of(row, most_ops);
+      if (row.id >= 0) swap_devices_of(row, max_ops);
   } catch (const Stopped&) {  // In a simulation.
     swaps_end_early_ = true;
   }
