@@ -119,8 +119,9 @@ TEST_CASE("Options of Megatron-LM that become what a scenario says in other word
 
   const TrainingSetup copies = read("--use-distributed-optimizer --num-distributed-optimizer-instances 4");
   CHECK(scenario_yaml(copies, kMachines, "a.sh").find("shard: {state: optimizer, within: 4}") != std::string::npos);
-  CHECK(refusal([&] { read("--use-distributed-optimizer --num-distributed-optimizer-instances 3"); })
-            .find("3 instances do not divide 16 GPUs") != std::string::npos);
+  CHECK(refusal([&] {
+          read("--use-distributed-optimizer --num-distributed-optimizer-instances 3");
+        }).find("3 instances do not divide 16 GPUs") != std::string::npos);
 
   const std::string selective = "--recompute-granularity selective --recompute-modules ";
   CHECK(read(selective + "layernorm").recompute == "outputs");
