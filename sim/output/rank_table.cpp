@@ -213,7 +213,7 @@ std::string measured_memory_table(const Learnt& learnt, const Cluster& cluster, 
                             {{.heading = "optimizer", .width = 12, .drop_order = 1}, part(&MeasuredMemory::optimizer)},
                             {{.heading = "activations", .width = 12}, part(&MeasuredMemory::activations)}};
   if (std::any_of(used.begin(), used.end(), [&](DeviceId d) { return learnt.memory[d].host.value > 0; }))
-    columns.push_back({{.heading = "on host", .width = 12}, part(&MeasuredMemory::host)});
+    columns.push_back({{.heading = "host memory", .width = 12}, part(&MeasuredMemory::host)});
   return to_text(make_table<Row>(columns, used), layout);
 }
 
