@@ -7,7 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -17,6 +16,8 @@
 #include <fmt/core.h>
 
 #include "backends/real/clocks.hpp"
+#include "backends/real/host_copies.hpp"
+#include "backends/real/one_thread.hpp"
 #include "backends/real/run_queue.hpp"
 #include "backends/real/thread_places.hpp"
 #include "backends/world.hpp"
@@ -30,11 +31,6 @@ namespace {
 
 constexpr std::int32_t kNothing = -1, kStop = -2;
 constexpr double kPulse = 0.1;  // Seconds between two times that processes tell each other how they get on.
-
-/// Whether it moves a stash to host memory or back, on a stream that computes nothing.
-bool is_copy(const Program& p, const Instruction& i) {
-  return i.stream.valid() && p.streams[i.stream].kind == StreamKind::Copy;
-}
 
 /// Instructions that wait for each instruction.
 struct Followers {
@@ -109,7 +105,7 @@ class ProgramExecutor {
  private:
   struct alignas(64) Slot {
     std::atomic<std::int32_t> ready{kNothing};
-    Yield yield;  ///< Used only by the device's thread.
+    Yield yield;  ///< Used only by the thread that serves the slot.
   };
 
   /// Devices of this process that have anything to do.
@@ -282,7 +278,7 @@ class ProgramExecutor {
   void hand_out(std::vector<std::int32_t>& ready) {
     std::erase_if(ready, [&](std::int32_t i) {
       const Instruction& instruction = p_.at(InstructionId{i});
-      const bool copies = is_copy(p_, instruction);
+      const bool copies = is_host_copy(p_, instruction);
       if (!instruction.is_compute() && !copies) return false;
       Slot& slot = copies ? slot_of(instruction.stream) : next_[instruction.device.value];
       std::int32_t expected = kNothing;
@@ -465,58 +461,10 @@ class ProgramExecutor {
   std::exception_ptr error_;
 };
 
-/// Executes instructions by number: each has a higher number than all that it waits for. Copies of stashes, which go
-/// next to other work, do not keep to their numbers: each is made as soon as it may be.
-class InOrder {
- public:
-  InOrder(const Program& p, Actions& actions) : p_(p), actions_(actions), copies_(p.streams.size()), ended_(p.size()) {
-    for (const InstructionId n : p.instructions.ids())
-      if (is_copy(p, p.at(n))) copies_[p.at(n).stream].push_back(n);
-    times_.start.resize(p.size());
-    times_.end.resize(p.size());
-    times_.origin = steady_seconds();
-  }
-
-  Times run() {
-    for (const InstructionId n : p_.instructions.ids()) {
-      stop_point();
-      if (!is_copy(p_, p_.at(n))) execute(n);
-      for (std::deque<InstructionId>& stream : copies_)
-        for (; !stream.empty() && may_start(stream.front()); stream.pop_front()) execute(stream.front());
-    }
-    return std::move(times_);
-  }
-
- private:
-  bool may_start(InstructionId n) const {
-    const auto waits = p_.waits_for(n);
-    return std::all_of(waits.begin(), waits.end(), [&](InstructionId w) { return ended_[w]; });
-  }
-  void execute(InstructionId n) {
-    STAGECRAFT_CHECK(may_start(n));
-    const Instruction& i = p_.at(n);
-    times_.start[n] = steady_seconds() - times_.origin;
-    if (i.is_compute()) actions_.compute(n);
-    if (i.kind == InstructionKind::Send) actions_.carry(i.transfer());
-    if (i.kind == InstructionKind::Collective) {
-      const CollectiveCall& c = p_.collective(i);
-      if (n == c.member(c.members - 1)) actions_.collective(i.collective());
-    }
-    times_.end[n] = steady_seconds() - times_.origin;
-    ended_[n] = true;
-  }
-
-  const Program& p_;
-  Actions& actions_;
-  IdVector<StreamId, std::deque<InstructionId>> copies_;  ///< Copies that have not been made yet.
-  IdVector<InstructionId, char> ended_;
-  Times times_;
-};
-
 }  // namespace
 
 Times run_program(const Program& program, Actions& actions, Transport* transport, const ExecutorOptions& options) {
-  if (options.one_thread && !transport) return InOrder(program, actions).run();
+  if (options.one_thread && !transport) return run_on_one_thread(program, actions);
   if (program.size() == 0) return {};
   return ProgramExecutor(program, actions, transport, options).run();
 }

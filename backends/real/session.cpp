@@ -85,7 +85,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       factory_(factory),
       width_(width_of(w_)),
       buckets_(program),
-      stash_copies_(program),
+      host_copies_(program),
       here_(here),
       remote_(remote),
       communicators_(communicators),
@@ -103,7 +103,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       if (kernels_[device] || !here(device)) continue;
       kernels_[device] = factory(width_, device);
       memories_[device] = std::make_unique<DeviceMemory>(*kernels_[device]);
-      if (stash_copies_.empty()) continue;
+      if (host_copies_.empty()) continue;
       host_kernels_[device] = factory(width_, device);
       hosts_[device] = std::make_unique<DeviceMemory>(*host_kernels_[device]);
     }
@@ -299,7 +299,7 @@ void Session::compute(InstructionId id) {
   const Instruction& i = p_.at(id);
   StageExecutor& stage = stage_on(i.stage, i.device);
   if (part_done_)
-    for (const InstructionId copy : stash_copies_.from_start_of(id)) part_done_(id, copy);
+    for (const InstructionId copy : host_copies_.from_start_of(id)) part_done_(id, copy);
   if (buckets_.waiting_for(id).empty())
     stage.compute(id);
   else
@@ -341,7 +341,7 @@ void Session::copy_stash(int index) {
   if (goes_up(p_, c))
     stage.fetch(c.micro_batch);
   else
-    stage.offload(c.micro_batch, stash_copies_.share(index), *hosts_[i.device]);
+    stage.offload(c.micro_batch, host_copies_.share(index), *hosts_[i.device]);
 }
 
 void Session::finish(int index, std::span<const void* const> shares) {

@@ -10,10 +10,10 @@
 #include "backends/real/collectives.hpp"
 #include "backends/real/execute.hpp"
 #include "backends/real/gradient_buckets.hpp"
+#include "backends/real/host_copies.hpp"
 #include "backends/real/program_executor.hpp"
 #include "backends/real/records.hpp"
 #include "backends/real/stage_executor.hpp"
-#include "backends/real/stash_copies.hpp"
 #include "backends/real/thread_communicator.hpp"
 #include "backends/real/transfer_tensors.hpp"
 
@@ -108,7 +108,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   KernelFactory factory_;
   std::size_t width_;
   GradientBuckets buckets_;
-  StashCopies stash_copies_;
+  HostCopies host_copies_;
   PartDone part_done_;
   std::unique_ptr<Dataset> data_;
   IdVector<StageId, StageNet> whole_nets_;         ///< Undivided stages.

@@ -36,6 +36,7 @@ void StageExecutor::start(std::unique_ptr<WeightStore> weights) {
 
 void StageExecutor::let_go() {
   alive_.clear();
+  on_host_.clear();
   slots_.clear();
   losses_.clear();
   snapshots_.clear();
@@ -124,9 +125,14 @@ Samples StageExecutor::samples(int micro) const {
   return s;
 }
 
-Activations& StageExecutor::alive(int micro) {
+Activations& StageExecutor::begin(int micro) {
   const std::lock_guard lock(alive_mutex_);
   return alive_[micro];
+}
+
+Activations& StageExecutor::alive(int micro) {
+  const std::lock_guard lock(alive_mutex_);
+  return alive_.at(micro);
 }
 
 void StageExecutor::end_of(int micro) {
@@ -135,7 +141,7 @@ void StageExecutor::end_of(int micro) {
 }
 
 void StageExecutor::forward(const Instruction& i, bool again) {
-  Activations& a = alive(i.micro_batch());
+  Activations& a = begin(i.micro_batch());
   a.values.resize(net_.values.size());
   if (!again)
     for (const Crossing& c : net_.inputs) {

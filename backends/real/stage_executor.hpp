@@ -88,6 +88,7 @@ class StageExecutor {
   [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;
   void post(const Instruction&, bool gradient, std::vector<Array>& values);
   Array& slot(int micro);
+  Activations& begin(int micro);
   Activations& alive(int micro);
   void end_of(int micro);
   const void* numbers_of(const Weights&);

@@ -57,8 +57,12 @@ ModelGraph without_losses(ModelGraph model) {
   return model;
 }
 
-/// Whether there is a loss to compute: forwards alone have none, unless the scenario has a task that is judged by it.
-bool has_losses(const Experiment& e) { return e.schedule.has_gradients() || e.has_training; }
+/// Whether there is a loss to compute: forwards alone have none, unless the scenario has a task that is judged by it,
+/// or lists the layers of its stages, where the loss has a place.
+bool has_losses(const Experiment& e) {
+  const Value* planner = e.source->at("plan").find("planner");
+  return e.schedule.has_gradients() || e.has_training || (planner && planner->text == "explicit");
+}
 
 void set_model(Experiment& e) {
   with_error_context(*e.source, "model", [&](const Value& part) {

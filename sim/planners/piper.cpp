@@ -61,7 +61,7 @@ std::vector<chain_partition::PiperVariant> plain_variants(const PlannerInput& in
     const StageShape shape{.recomputation = kind};
     chain_partition::PiperVariant& one = variants.emplace_back(plain);
     one.seconds += input.costs.passes(id, shape, type, load).recompute.time.total().value;
-    one.memory = layer_memory(input.model, id, kind, load);
+    one.memory = layer_memory(input.model, id, kind, load, {}, &input.costs.rules());
   }
   return variants;
 }

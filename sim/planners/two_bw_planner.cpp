@@ -217,7 +217,7 @@ class TwoBwSearch {
     const bool selective = candidate.recompute == Recomputation::Selective;
     for (std::size_t l = from; l < to; ++l)
       stage.memory += layer_memory(input_.model, LayerId{l}, selective ? Recomputation::Selective : Recomputation::None,
-                                   input_.costs.load_of(candidate.size));
+                                   input_.costs.load_of(candidate.size), {}, &input_.costs.rules());
     if (selective) stage.seconds += recomputed_seconds(candidate, s, from, to);
     return stage;
   }

@@ -174,6 +174,7 @@ class Unfolder {
   /// One collective for each tensor rank; its ranks are the replicas, and in each of them the context ranks.
   void collective(const Instruction& first) {
     const CollectiveCall& c = p_.collective(first);
+    if (c.purpose == Purpose::Stash || c.purpose == Purpose::LateForward) return for_each_member(c);
     const StageShape& shape = plan_.stage(first.stage).shape;
     Program& u = out_.program;
     const int tensor = shape.degrees.tensor, context = shape.degrees.context;
@@ -183,9 +184,8 @@ class Unfolder {
       copy.members = c.members * context;
       copy.shape = shape_of(c.shape, t, shape.sharding != StateSharding::None && c.purpose == Purpose::GradientSum);
       u.collectives.push_back(copy);
-      const auto payload = static_cast<std::int32_t>(std::ssize(u.collectives)) - 1;
       for (int rank = 0; rank < c.members; ++rank)
-        for (int k = 0; k < context; ++k) emit(c.member(rank), k * tensor + t, payload);
+        for (int k = 0; k < context; ++k) emit(c.member(rank), k * tensor + t, newest_collective());
     }
   }
 
@@ -212,29 +212,25 @@ class Unfolder {
   /// Where collectives have a cost, one for each place in the groups. Else one for each group that the phases join.
   void simulated_collective(const Instruction& first) {
     const CollectiveCall& c = p_.collective(first);
-    const auto payload = [&] { return static_cast<std::int32_t>(std::ssize(out_.program.collectives)) - 1; };
-    if (p_.phases_of(c).empty()) {
-      for (int m = 0; m < size_; ++m) {
-        begin_collective(c, shape_of(c.shape, m, false), c.members);
-        for (int rank = 0; rank < c.members; ++rank) emit(c.member(rank), m, payload());
-      }
-      return;
-    }
-    if (c.purpose == Purpose::Stash) {
-      for (int m = 0; m < size_; ++m) {
-        begin_collective(c, copy_shape(c, m), 1);
-        emit(c.first, m, payload());
-      }
-      return;
-    }
+    if (p_.phases_of(c).empty() || c.purpose == Purpose::Stash) return for_each_member(c);
     std::map<DeviceId, InstructionId> instruction_on;
     for (int rank = 0; rank < c.members; ++rank) instruction_on[p_.at(c.member(rank)).device] = c.member(rank);
     for (const CollectiveGroup& group : groups_of(c)) {
       begin_collective(c, group.shape, group.devices.size());
       for (const DeviceId d : group.devices) {
         const auto [leader, member] = members_.place_of(d);
-        emit(instruction_on.at(leader), member, payload());
+        emit(instruction_on.at(leader), member, newest_collective());
       }
+    }
+  }
+
+  std::int32_t newest_collective() const { return static_cast<std::int32_t>(std::ssize(out_.program.collectives)) - 1; }
+
+  /// One for each place in the groups, of the devices at this place. A copy of a stash is of one device.
+  void for_each_member(const CollectiveCall& c) {
+    for (int m = 0; m < size_; ++m) {
+      begin_collective(c, c.purpose == Purpose::Stash ? copy_shape(c, m) : shape_of(c.shape, m, false), c.members);
+      for (int rank = 0; rank < c.members; ++rank) emit(c.member(rank), m, newest_collective());
     }
   }
 

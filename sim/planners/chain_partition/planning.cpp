@@ -225,7 +225,8 @@ Planned planned(const PlannerInput& input, const WorkInUnit& work, const FoundPi
     const Load load = input.costs.load_of(size);
     for (const int layer : cuts.layers_between(one.from, one.to)) {
       stage.shape.layers.push_back(LayerId{layer});
-      units += kept_memory(input, layer_memory(input.model, LayerId{layer}, Recomputation::None, load));
+      units += kept_memory(
+          input, layer_memory(input.model, LayerId{layer}, Recomputation::None, load, {}, &input.costs.rules()));
     }
     std::vector<DeviceId> placed;
     for (const int device : one.devices) placed.push_back(devices[device]);

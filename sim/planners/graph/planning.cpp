@@ -51,7 +51,8 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
       const LayerCost cost = input.costs.at(layer, type, load);
       sums.seconds[c] = std::max(sums.seconds[c], (cost.forward + cost.backward()).value);
     }
-    sums.stash[c] = kept_memory(input, layer_memory(input.model, layer, Recomputation::None, load)).stash.value;
+    const MemoryUnits memory = layer_memory(input.model, layer, Recomputation::None, load, {}, &input.costs.rules());
+    sums.stash[c] = kept_memory(input, memory).stash.value;
   }
   const auto update = [&](std::size_t c) {
     double seconds = 0;

@@ -91,4 +91,20 @@ TEST_CASE("any schedule, share and order of fetches gives the weights of a run w
   }
 }
 
+TEST_CASE("each device of a group copies its part, and replicas and divided states change nothing") {
+  for (const char* const plan :
+       {"{planner: balanced, stages: 2, micro_batch_size: 4, group: {tensor: 2}}",
+        "{planner: balanced, stages: 2, micro_batch_size: 4, group: {tensor: 2, sequence: true}}",
+        "{planner: balanced, stages: 2, micro_batch_size: 4, group: {context: 2}}",
+        "{planner: balanced, stages: 2, micro_batch_size: 4, replicas: 2, shard: optimizer}",
+        "{planner: balanced, stages: 2, micro_batch_size: 4, replicas: 2, shard: weights}"}) {
+    CAPTURE(plan);
+    const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=4", std::string("plan=") + plan};
+    const Learnt without = run(sets, {}), with = run(sets, "{activations: 60 %}");
+    CHECK(with.weights == without.weights);
+    CHECK(with.losses == without.losses);
+    for (const DeviceId d : {DeviceId{0}, DeviceId{1}, DeviceId{2}, DeviceId{3}}) CHECK(with.memory[d].host.value > 0);
+  }
+}
+
 }  // namespace stagecraft::real_offload_test

@@ -50,6 +50,7 @@ TEST_CASE("forwards alone compute no loss, unless a task is judged by it") {
       read_experiment(load_scenario("examples/edge-inference", {"run.schedule=1f1b"}), &forwards).model->find("loss"));
   CHECK(!read_experiment(scenario, &trains).model->find("loss"));
   CHECK(teacher({"run.schedule=inference"}).model->find("loss"));
+  CHECK(load_experiment("examples/explicit-replicas", {"run.schedule=inference"}).model->find("loss"));
 }
 
 TEST_CASE("without losses in its middle, a model keeps all other layers and what they read") {

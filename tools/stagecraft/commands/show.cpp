@@ -111,8 +111,9 @@ int execute_show(const Arguments& a) {
   const std::vector<std::string> words = {"model", "plan", "loads", "costs", "schedule", "csv", "program"};
   if (std::find(words.begin(), words.end(), what) == words.end())
     throw InputError("--what: '" + what + "' is not known here", suggest(what, words));
-  if (what == "model") return print(model_text(build_model(scenario.tree.at("model")))), 0;
-  const CompiledExperiment p = compile_or_advise(read_experiment(scenario));
+  const Experiment experiment = read_experiment(scenario);
+  if (what == "model") return print(model_text(*experiment.model)), 0;
+  const CompiledExperiment p = compile_or_advise(experiment);
   if (what == "plan") print(to_text(p.plan));
   if (what == "loads") print(loads_text(p));
   if (what == "costs") print(costs_text(p) + (p.program.parts.empty() ? "" : passes_text(p.program)));

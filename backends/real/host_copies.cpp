@@ -1,10 +1,14 @@
 // Reads from a Program which part of each stash goes to host memory, and what waits for the start of a computation.
 
-#include "backends/real/stash_copies.hpp"
+#include "backends/real/host_copies.hpp"
 
 namespace stagecraft::real {
 
-StashCopies::StashCopies(const Program& p) {
+bool is_host_copy(const Program& p, const Instruction& i) {
+  return i.stream.valid() && p.streams[i.stream].kind == StreamKind::Copy;
+}
+
+HostCopies::HostCopies(const Program& p) {
   std::map<InstructionId, double> stays, moves;  // Bytes by forward, and by the copy that takes them away.
   for (const Buffer& b : p.buffers) {
     if (b.kind == BufferKind::Host) moves[b.allocated_by] = b.size.value;
@@ -22,7 +26,7 @@ StashCopies::StashCopies(const Program& p) {
   }
 }
 
-std::span<const InstructionId> StashCopies::from_start_of(InstructionId computation) const {
+std::span<const InstructionId> HostCopies::from_start_of(InstructionId computation) const {
   const auto members = from_start_.find(computation);
   return members == from_start_.end() ? std::span<const InstructionId>{} : members->second;
 }

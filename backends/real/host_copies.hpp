@@ -8,11 +8,14 @@
 
 namespace stagecraft::real {
 
+/// Whether it moves a stash to host memory or back, on a stream that computes nothing.
+bool is_host_copy(const Program&, const Instruction&);
+
 /// The copies of stashes to host memory that `plan.offload` adds to a Program: how much each moves, and which of them
 /// need no more of a computation than its start.
-class StashCopies {
+class HostCopies {
  public:
-  explicit StashCopies(const Program&);
+  explicit HostCopies(const Program&);
 
   bool empty() const { return shares_.empty(); }
   /// The part of the stash of its micro-batch that a copy to the host moves.
