@@ -99,7 +99,8 @@ TEST_CASE("each device of a group copies its part, and replicas and divided stat
         "{planner: balanced, stages: 2, micro_batch_size: 4, replicas: 2, shard: optimizer}",
         "{planner: balanced, stages: 2, micro_batch_size: 4, replicas: 2, shard: weights}"}) {
     CAPTURE(plan);
-    const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=4", std::string("plan=") + plan};
+    const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=4", "software=plain",
+                                        std::string("plan=") + plan};
     const Learnt without = run(sets, {}), with = run(sets, "{activations: 60 %}");
     CHECK(with.weights == without.weights);
     CHECK(with.losses == without.losses);
