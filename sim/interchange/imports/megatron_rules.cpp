@@ -136,13 +136,15 @@ class RuleCheck {
     const char* const sizes = "hierarchical-context-parallel-sizes";
     require(!levels || a_.has(sizes), "context-levels", "cp-comm-type",
             "a2a+p2p needs --hierarchical-context-parallel-sizes", "p2p, all_gather or a2a");
+    constexpr std::int64_t kMost = 1'000'000;  // No degree is above it, so a larger product is not computed.
     std::int64_t product = 1;
     for (const std::string& size : words_.words(sizes)) {
       std::string_view rest = size;
-      product *= std::clamp(read_number(rest).value_or(0), 0, 1'000'000);
+      product = std::min(product * std::clamp<std::int64_t>(read_number(rest).value_or(0), 0, kMost), kMost + 1);
     }
     require(!a_.has(sizes) || product == context, "context-levels", sizes,
-            fmt::format("the product of the sizes is {}, and context {}", product, context),
+            fmt::format("the product of the sizes is {}{}, and context {}", product > kMost ? "more than " : "",
+                        std::min(product, kMost), context),
             "sizes whose product is the context degree");
     require(context == 1 || exchanges.size() < 2 || std::ssize(exchanges) == shape_.layers, "context-list",
             "cp-comm-type",

@@ -220,6 +220,9 @@ TEST_CASE("what Megatron-LM refuses after its parser is refused with the rule an
         {"--use-megatron-fsdp", 16, "it needs --ckpt-format fsdp_dtensor", "--ckpt-format fsdp_dtensor"},
         {"--ckpt-format fsdp_dtensor", 16, "fsdp_dtensor is for Megatron-FSDP", "torch_dist"},
         {"--context-parallel-size 3", 12, "a sequence of 2048 cannot be divided into 2 x 3 parts", "a multiple"},
+        {"--context-parallel-size 8 --cp-comm-type a2a+p2p "
+         "--hierarchical-context-parallel-sizes 1000000 1000000 1000000 1000000",
+         16, "the product of the sizes is more than 1000000, and context 8", "sizes whose product"},
         {"--tensor-model-parallel-size 3", 12, "tensor 3 does not divide 16 heads", "a divisor"},
         {"--tensor-parallel-num-weight-shards 2", 16, "no model here has such layers or groups", "leave it out"}}) {
     CAPTURE(row.flags);
