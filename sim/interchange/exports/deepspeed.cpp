@@ -37,10 +37,10 @@ class DeepspeedWriter {
   }
 
  private:
-  /// AutoTP divides matrices alone, and no pipeline has it.
+  /// AutoTP divides matrices alone.
   bool has_tensor_alone() const {
     const Degrees& d = shape_.degrees;
-    return d.tensor > 1 && !d.sequence && d.context == 1 && d.expert == 1 && ranks_ == 1;
+    return d.tensor > 1 && !d.sequence && d.context == 1 && d.expert == 1 && has_autotp(ranks_);
   }
 
   void refuse() {

@@ -47,6 +47,8 @@ class DeepspeedReader {
   }
 
  private:
+  static constexpr int kMost = 1'000'000;  ///< No number is above it here.
+
   [[noreturn]] void refuse(const std::string& key, std::string message, std::string help,
                            const char* code = "import") const {
     throw InputError({{{file_, 0, 0}, key, std::move(message), std::move(help), code}});
@@ -57,8 +59,8 @@ class DeepspeedReader {
     if (&object == &json_) used_.insert(key);
     if (value == nullptr || (value->is_string() && value->text() == "auto")) return fallback;
     const double n = value->is_number() ? value->number() : -1;
-    if (n < 0 || n > 1e6 || n != std::floor(n))
-      refuse(path + key, "this is no whole number from 0 to 1000000", "correct the file");
+    if (n < 0 || n > kMost || n != std::floor(n))
+      refuse(path + key, fmt::format("this is no whole number from 0 to {}", kMost), "correct the file");
     s_.matched.push_back(fmt::format("{}{}: {}", path, key, n));
     return static_cast<int>(n);
   }
@@ -98,6 +100,9 @@ class DeepspeedReader {
     if (tensor != nullptr) s_.tensor = std::max(1, number(*tensor, "tensor_parallel.", "autotp_size", 1));
     for (const auto& [key, value] : tensor ? tensor->members() : Json::Object())
       if (key != "autotp_size") s_.unmodeled.push_back("tensor_parallel." + key);
+    if (s_.tensor > 1 && !has_autotp(s_.ranks))
+      refuse("tensor_parallel.autotp_size", "no pipeline has AutoTP: the model's code divides its matrices",
+             "autotp_size: 1, or leave pipeline out");
     if (options_.devices > 0 && options_.devices % (std::int64_t{s_.ranks} * s_.tensor) != 0)
       refuse("tensor_parallel.autotp_size",
              fmt::format("{} cannot be divided into groups of {}", pluralize(options_.devices, "GPU"),
@@ -114,9 +119,15 @@ class DeepspeedReader {
     const std::int64_t count = replicas();
     if (count == 0) return;
     const std::int64_t each = s_.global_batch / count;
-    if (s_.global_batch == 0 && s_.micro_batch_size > 0)
-      s_.global_batch =
-          static_cast<int>(std::min<std::int64_t>(s_.micro_batch_size * count * std::max(1, accumulation_), 1'000'000));
+    const std::int64_t derived = s_.micro_batch_size * count * std::max(1, accumulation_);
+    if (s_.global_batch == 0 && derived > kMost)
+      refuse("train_batch_size",
+             fmt::format("micro-batch {} x accumulation {} x {} is a batch of more than {} samples, which is not "
+                         "modeled",
+                         s_.micro_batch_size, std::max(1, accumulation_), pluralize(count, "replica"), kMost),
+             "a smaller micro-batch or accumulation");
+    if (s_.global_batch == 0 && derived > 0)
+      s_.global_batch = static_cast<int>(derived);
     else if (s_.global_batch > 0 && s_.micro_batch_size == 0)
       s_.micro_batch_size = static_cast<int>(std::max<std::int64_t>(1, each / std::max(1, accumulation_)));
     else
@@ -130,11 +141,13 @@ class DeepspeedReader {
     const Json* overlap = zero ? zero->find("overlap_comm") : nullptr;
     const DeepspeedRun run{.devices = options_.devices,
                            .stages = s_.ranks,
+                           .tensor = s_.tensor,
                            .zero = zero_,
                            .replicas = replicas(),
                            .batch = s_.global_batch,
                            .micro_batch = s_.micro_batch_size,
                            .accumulation = accumulation_,
+                           .mics = mics_,
                            .fp16 = enabled("fp16"),
                            .bf16 = enabled("bf16"),
                            .overlaps_sums = overlap && *overlap == Json(true),
@@ -162,7 +175,7 @@ class DeepspeedReader {
   bool divides_otherwise(const Json* zero) const {
     const auto has = [](const Json* object, const char* key) { return object && object->find(key); };
     return s_.tensor > 1 || has(&json_, "sequence_parallel_size") || has(zero, "offload_optimizer") ||
-           has(zero, "offload_param") || has(zero, "mics_shard_size") || has(zero, "zero_hpz_partition_size");
+           has(zero, "offload_param") || mics_ > 0 || has(zero, "zero_hpz_partition_size");
   }
 
   /// The model's code makes the stages, so DeepSpeed does not use `partition`. An interval of recomputation counts
@@ -189,14 +202,23 @@ class DeepspeedReader {
     if (stage > 3) refuse("zero_optimization.stage", fmt::format("there is no ZeRO-{}", stage), "0, 1, 2 or 3");
     constexpr const char* kShards[] = {"none", "optimizer", "gradients", "weights"};
     s_.shard = kShards[stage];
-    const int within = number(*zero, "zero_optimization.", "mics_shard_size", 0);
-    if (within > 0 && stage == 3) s_.shard = fmt::format("{{state: weights, within: {}}}", within);
     zero_ = stage;
+    read_mics(*zero);
     const bool has_buckets = stage == 1 && s_.ranks == 1 && read_gradient_buckets(*zero);
     for (const auto& [key, value] : zero->members())
       if (key != "stage" && key != "mics_shard_size" &&
           !(has_buckets && (key == "overlap_comm" || key == "reduce_bucket_size")))
         s_.unmodeled.push_back("zero_optimization." + key);
+  }
+
+  /// MiCS divides weights over a part of the replicas. -1 is DeepSpeed's own value, without MiCS; below ZeRO-3 it does
+  /// not use the number.
+  void read_mics(const Json& zero) {
+    const Json* size = zero.find("mics_shard_size");
+    if (size == nullptr || (size->is_number() && size->number() == -1)) return;
+    if (zero_ < 3) return s_.without_use.push_back("zero_optimization.mics_shard_size");
+    mics_ = number(zero, "zero_optimization.", "mics_shard_size", 0);
+    if (mics_ > 0) s_.shard = fmt::format("{{state: weights, within: {}}}", mics_);
   }
 
   /// ZeRO-1 sums gradients next to the last backward if it is asked to; the size of a bucket counts gradients. A
@@ -219,7 +241,7 @@ class DeepspeedReader {
   const SetupOptions& options_;
   std::set<std::string> used_;
   TrainingSetup s_;
-  int accumulation_ = 0, zero_ = 0;  ///< Passes for each step, and the stage of ZeRO.
+  int accumulation_ = 0, zero_ = 0, mics_ = 0;  ///< Passes for each step, the stage of ZeRO, replicas that MiCS joins.
 };
 
 }  // namespace

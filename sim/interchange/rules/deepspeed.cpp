@@ -1,5 +1,5 @@
 // What DeepSpeed 0.19.6 demands (edaa722, 2026-08-22): runtime/config.py, runtime/pipe/engine.py and module.py,
-// restated; and which of these rules a run breaks.
+// runtime/zero/mics_utils.py, restated; and which of these rules a run breaks.
 
 #include "sim/interchange/rules/deepspeed.hpp"
 
@@ -17,6 +17,7 @@ constexpr FrameworkRule kDeepspeedRules[] = {
     {"offload-ratio", "a part of the optimizer on hosts: ZeRO-3", "AssertionError", "when it reads its configuration"},
     {"expert-zero", "AutoEP with ZeRO-3: no tensor or sequence groups, no offload, MiCS or hpZ", "AssertionError",
      "when it reads its configuration"},
+    {"mics-groups", "MiCS: W mod its shard size = 0", "AssertionError", "when it divides weights"},
     {"formats", "fp16 or bf16", "AssertionError", "when it reads its configuration"},
     {"stages", "W mod stages = 0", "RuntimeError", "when it makes the pipeline"},
     {"pipeline-zero", "a pipeline: ZeRO 0 or 1", "AssertionError", "when it makes the pipeline"},
@@ -50,6 +51,10 @@ std::vector<Diagnostic> broken_deepspeed_rules(const DeepspeedRun& r) {
           "zero_optimization.stage: 3, or ratio: 1");
   require(!r.divides_experts || r.zero < 3 || !r.divides_otherwise, "expert-zero", "shard",
           "experts are divided automatically, and ZeRO-3 goes with nothing else then", "zero_optimization.stage: 2");
+  const std::int64_t devices = r.devices > 0 ? r.devices : r.replicas * r.stages * r.tensor;
+  require(r.mics == 0 || devices % r.mics == 0, "mics-groups", "shard",
+          fmt::format("groups of {} do not divide {}", r.mics, pluralize(devices, "GPU")),
+          "zero_optimization.mics_shard_size: a divisor of the GPUs");
   require(!r.fp16 || !r.bf16, "formats", "precision", "both number formats are enabled", "disable one of them");
   require(r.devices % r.stages == 0, "stages", "stages",
           fmt::format("{} do not divide {}", pluralize(r.stages, "stage"), pluralize(r.devices, "GPU")),

@@ -99,6 +99,15 @@ TEST_CASE("Gradients are summed in buckets where Megatron-LM and DeepSpeed do so
   const TrainingSetup each_backward = deepspeed("\"stage\": 2, \"overlap_comm\": true");
   CHECK(each_backward.gradient_buckets.empty());
   CHECK(mentions(each_backward.unmodeled, "overlap_comm"));
+  CHECK(deepspeed("\"stage\": 3, \"mics_shard_size\": -1").shard == "weights");
+  CHECK(deepspeed("\"stage\": 3, \"mics_shard_size\": 8").shard == "{state: weights, within: 8}");
+  const TrainingSetup without_mics = deepspeed("\"stage\": 2, \"mics_shard_size\": 8");
+  CHECK(without_mics.shard == "gradients");
+  CHECK(mentions(without_mics.without_use, "zero_optimization.mics_shard_size"));
+  CHECK(refusal([] {
+          read_deepspeed("{\"train_micro_batch_size_per_gpu\": 4, \"gradient_accumulation_steps\": 1000000}", "ds.json",
+                         kMachines);
+        }).find("a batch of more than 1000000 samples, which is not modeled") != std::string::npos);
   CHECK(refusal([] { read_deepspeed("{\"pipeline\": {\"stages\": 0}}", "ds.json", {}); }).find("at least one stage") !=
         std::string::npos);
   CHECK(refusal([&] {
