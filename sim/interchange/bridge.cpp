@@ -217,6 +217,8 @@ std::string key_of(std::string word) {
 bool is_of_bridge(const Recipe& r) { return r.source.ends_with("_config"); }
 std::string name_of(const Recipe& r) { return split(r.source, ' ').back(); }
 
+constexpr int kMostDevices = 1'000'000;
+
 class BridgeReader {
  public:
   BridgeReader(const std::string& text, const std::string& file) : file_(file) {
@@ -242,6 +244,7 @@ class BridgeReader {
     ArgumentList arguments(megatron_words(recipe));
     given_.insert(given_.begin(), short_forms_.begin(), short_forms_.end());  // An override is stronger.
     for (Override& given : given_) apply(given, arguments);
+    for (const Override* given : ddp_overlap_) overrule(*given, arguments);
     if (!problems_.empty()) throw InputError(std::move(problems_));
     const bool is_divided = arguments.find("tensor-model-parallel-size") != "1" && arguments.find("sequence-parallel");
     const bool is_switched_off = arguments.find("tp-comm-overlap") && !is_divided;
@@ -295,9 +298,9 @@ class BridgeReader {
   int count(const std::string& name, const std::string& value) {
     std::string_view rest = value;
     const std::optional<int> number = value.empty() ? std::nullopt : read_number(rest);
-    if (!number || !rest.empty() || *number < 1 || *number > 1'000'000)
-      return refuse(name + " " + value, "a whole number from 1 to 1000000"), 1;
-    return *number;
+    if (number && rest.empty() && *number >= 1 && *number <= kMostDevices) return *number;
+    add_problem(fmt::format("'{} {}' is no whole number from 1 to {}", name, value, kMostDevices), name + " NUMBER");
+    return 1;
   }
 
   /// GPUs, as the launcher is told, or as the recipe has them.
@@ -305,14 +308,15 @@ class BridgeReader {
     const std::int64_t launched = each_ > 0 ? std::int64_t{each_} * std::max(nodes_, 1) : gpus_;
     const bool is_unequal = (each_ > 0 && gpus_ > 0 && launched != gpus_) ||
                             (options.devices > 0 && launched > 0 && launched != options.devices);
-    if (is_unequal || launched > 1'000'000 || (nodes_ > 0 && each_ == 0))
-      throw InputError(
-          {{{file_, 1, 1},
-            "--nodes",
-            nodes_ > 0 && each_ == 0 ? "the GPUs of a node are not given"
-                                     : fmt::format("{} here are not those given elsewhere", pluralize(launched, "GPU")),
-            "--nodes NUMBER --gpus-per-node NUMBER, once",
-            "import"}});
+    std::string problem;
+    if (nodes_ > 0 && each_ == 0)
+      problem = "the GPUs of a node are not given";
+    else if (launched > kMostDevices)
+      problem = fmt::format("{} are more than {}", pluralize(launched, "GPU"), kMostDevices);
+    else if (is_unequal)
+      problem = pluralize(launched, "GPU") + " here are not those given elsewhere";
+    if (!problem.empty())
+      throw InputError({{{file_, 1, 1}, "--nodes", problem, "--nodes NUMBER --gpus-per-node NUMBER, once", "import"}});
     return launched > 0 ? static_cast<int>(launched) : options.devices > 0 ? options.devices : recipe.devices;
   }
 
@@ -396,8 +400,11 @@ class BridgeReader {
                        "import"}});
   }
 
+  void add_problem(std::string message, std::string help) {
+    problems_.push_back({{file_, 1, 1}, "", std::move(message), std::move(help), "import"});
+  }
   void refuse(const std::string& word, std::string help) {
-    problems_.push_back({{file_, 1, 1}, "", fmt::format("'{}' is not known here", word), std::move(help), "import"});
+    add_problem(fmt::format("'{}' is not known here", word), std::move(help));
   }
   void refuse(const Override& given, std::string help) {
     refuse(fmt::format("{}={}", given.key, given.value), std::move(help));
@@ -435,12 +442,13 @@ class BridgeReader {
     if (option && section == given.key)
       return refuse(given, fmt::format("the section before it, such as {}.{}", section_of(given.option), given.key));
     if (!option) return refuse(given, suggestion_for(given, section));
-    if (section == "ddp" && has_word(kOverruled, given.option)) return overrule(given, arguments);
-    if (const std::string wanted = section_for(given.option, section); wanted != section)
+    const bool is_overruled = section == "ddp" && has_word(kOverruled, given.option);
+    if (const std::string wanted = section_for(given.option, section); !is_overruled && wanted != section)
       return refuse(given, fmt::format("did you mean '{}{}'?", wanted, given.key.substr(section.size())));
     const std::string value = lower_case(given.value);
     if (option->max_words == 0 && value != "true" && value != "false" && value != "null" && value != "none")
       return refuse(given, "true or false");
+    if (is_overruled) return ddp_overlap_.push_back(&given);
     set_option(given, *option, is_inverted, arguments);
     // A layout is for the pipeline of its recipe.
     if (given.option == "pipeline-model-parallel-size" || given.option == "num-virtual-stages-per-pipeline-rank")
@@ -448,16 +456,18 @@ class BridgeReader {
     if (given.option == "pipeline-model-parallel-layout") arguments.remove("num-virtual-stages-per-pipeline-rank");
   }
 
+  /// Comes after all other overrides, of which any may say whether optimizer states are divided.
   void overrule(const Override& given, ArgumentList& arguments) {
     const bool is_on = lower_case(given.value) == "true";
     const bool divides = arguments.find("use-distributed-optimizer") || arguments.find("use-megatron-fsdp");
-    if (is_on)
-      arguments.set(given.option, "");
-    else if (divides)
+    if (is_on == arguments.find(given.option).has_value()) return;
+    if (divides)
       overruled_.push_back(
           fmt::format("Megatron-Bridge overrules {}={} where optimizer states are divided; "
                       "comm_overlap.{} decides",
                       given.key, given.value, given.key.substr(given.key.find('.') + 1)));
+    else if (is_on)
+      arguments.set(given.option, "");
     else
       arguments.remove(given.option);
   }
@@ -517,7 +527,8 @@ class BridgeReader {
   std::vector<Override> short_forms_;    ///< Overrides that its options stand for.
   std::vector<Override> given_;
   std::vector<std::string> without_use_;
-  std::vector<std::string> overruled_;  ///< Notes on overrides that have no effect.
+  std::vector<const Override*> ddp_overlap_;  ///< Overrides of ddp that may be overruled.
+  std::vector<std::string> overruled_;        ///< Notes on overrides that have no effect.
   std::vector<Diagnostic> problems_;
 };
 

@@ -85,7 +85,10 @@ TEST_CASE("options of the launcher say how many GPUs there are, and samples of a
   CHECK(problem(train + " -ng 64").path == "--nodes");
   CHECK(problem(std::string("--nodes 8 --recipe ") + kDense).message == "the GPUs of a node are not given");
   CHECK(problem(std::string("--nodes many --gpus-per-node 8 --recipe ") + kDense).message ==
-        "'--nodes many' is not known here");
+        "'--nodes many' is no whole number from 1 to 1000000");
+  CHECK(problem(std::string("-ng 0 --recipe ") + kDense).message == "'-ng 0' is no whole number from 1 to 1000000");
+  CHECK(problem(std::string("--nodes 1000000 --gpus-per-node 1000000 --recipe ") + kDense).message ==
+        "1000000000000 GPUs are more than 1000000");
 }
 
 TEST_CASE("ddp overlaps with a distributed optimizer whatever it says, and comm_overlap decides") {
@@ -95,6 +98,17 @@ TEST_CASE("ddp overlaps with a distributed optimizer whatever it says, and comm_
   const TrainingSetup without =
       read(std::string(kDense) + " comm_overlap.overlap_grad_reduce=false comm_overlap.overlap_param_gather=false");
   CHECK(without.overlap != usual.overlap);
+  // Whichever comes first, ddp decides where optimizer states are whole.
+  const std::string whole = " ddp.use_distributed_optimizer=false", off = " ddp.overlap_grad_reduce=false";
+  for (const std::string& both : {whole + off, off + whole}) {
+    const TrainingSetup s = read(kDense + both);
+    CHECK(s.overlap != usual.overlap);
+    CHECK(!has_note(s.assumed, "decides"));
+  }
+  for (const char* comm : {" comm_overlap.overlap_grad_reduce=false ddp.overlap_grad_reduce=true",
+                           " ddp.overlap_grad_reduce=true comm_overlap.overlap_grad_reduce=false"})
+    CHECK(has_note(read(std::string(kDense) + comm).assumed, "overrules ddp.overlap_grad_reduce=true"));
+  CHECK(problem(std::string(kDense) + " ddp.overlap_grad_reduce=junk").help == "true or false");
 }
 
 TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
