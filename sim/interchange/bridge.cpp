@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -17,6 +16,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/interchange/bridge_command.hpp"
 #include "sim/interchange/imports/megatron_options.hpp"
 #include "sim/plan/layout_letters.hpp"
 
@@ -167,85 +167,27 @@ constexpr std::pair<const char*, const char*> kPlanned[] = {
      "no-overlap-p2p-communication"}};
 /// Options that the section ddp has too. With a distributed optimizer Megatron-Bridge overlaps both unless comm_overlap
 /// says otherwise, whatever ddp says.
-constexpr std::string_view kOverruled = "overlap-grad-reduce overlap-param-gather";
-
-/// Options of the launcher (scripts/training/run_recipe.py) that stand for an override.
-constexpr std::pair<const char*, const char*> kShortForms[] = {
-    {"-gb --global_batch_size", "train.global_batch_size"},
-    {"-mb --micro_batch_size", "train.micro_batch_size"},
-    {"-sl --seq_length", "dataset.seq_length"},
-    {"-tp --tensor_model_parallel_size", "model.tensor_model_parallel_size"},
-    {"-pp --pipeline_model_parallel_size", "model.pipeline_model_parallel_size"},
-    {"-cp --context_parallel_size", "model.context_parallel_size"},
-    {"-vp --virtual_pipeline_model_parallel_size", "model.virtual_pipeline_model_parallel_size"},
-    {"-ep --expert_model_parallel_size", "model.expert_model_parallel_size"},
-    {"-etp --expert_tensor_parallel_size", "model.expert_tensor_parallel_size"}};
-/// Its other options that have a value, and those without one: data, rates, checkpoints and the job.
-constexpr std::string_view kLauncherOptions =
-    "--dataset --mode --step-func --step_func -ms --max_steps --lr --min_lr --warmup_iters --pretrained_checkpoint "
-    "--save_dir --load_dir --save_interval --account --partition --time --gres --additional-slurm-params "
-    "--additional_slurm_params --container-image --mount --env --srun-arg -lmc --peak-mem-clk --peak_mem_clk "
-    "--experiment-name";
-constexpr std::string_view kLauncherFlags =
-    "--dry-run --dry_run --submission-dry-run --deterministic --dump-env --dump_env --wait --no-gpu-resource-request";
-
-bool has_word(std::string_view list, const std::string& word) {
-  const std::vector<std::string> words = split(list, ' ');
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
+constexpr std::string_view kOverruled[] = {"overlap-grad-reduce", "overlap-param-gather"};
 
 /// Sections that change neither the time nor the memory of an iteration.
 constexpr std::string_view kSectionsWithoutUse[] = {
     "logger", "checkpoint", "scheduler",  "rng",       "tokenizer",
     "dist",   "profiling",  "validation", "straggler", "inprocess_restart"};
 
-struct Override {
-  std::string key, value, option;
-};
-
-/// "CUDA_DEVICE_MAX_CONNECTIONS", which a command line may set before the program.
-bool is_of_environment(const std::string& name) {
-  return !name.empty() && name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string::npos;
-}
-
-/// Hydra adds a key with "+", and with "++" where it is there too.
-std::string key_of(std::string word) {
-  while (word.starts_with('+')) word.erase(0, 1);
-  return word;
-}
-
 bool is_of_bridge(const Recipe& r) { return r.source.ends_with("_config"); }
 std::string name_of(const Recipe& r) { return split(r.source, ' ').back(); }
 
-constexpr int kMostDevices = 1'000'000;
-
 class BridgeReader {
  public:
-  BridgeReader(const std::string& text, const std::string& file) : file_(file) {
-    std::vector<std::string> words = words_of(text);
-    const auto program = std::find_if(words.rbegin(), words.rend(),
-                                      [](const auto& w) { return w.ends_with(".py") || w.ends_with("train.sh"); });
-    words.erase(words.begin(), program.base());  // What starts the program is not read.
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::string word = words[i];
-      const std::size_t at = word.find('=');
-      if (word.starts_with('-') && read_option(words, i)) continue;
-      if (at == std::string::npos && word.ends_with("_config"))
-        name_recipe(word);
-      else if (at == std::string::npos || word.starts_with('-') || word.starts_with('~'))
-        refuse(word, "overrides are section.key=value, and null takes a value away");
-      else if (const std::string key = key_of(word.substr(0, at)); !is_of_environment(key))
-        given_.push_back({key, word.substr(at + 1), ""});
-    }
-  }
+  BridgeReader(const std::string& text, const std::string& file)
+      : file_(file), command_(read_bridge_command(text, file)) {}
 
   TrainingSetup read(const SetupOptions& options) {
     const Recipe& recipe = named_recipe();
     ArgumentList arguments(megatron_words(recipe));
-    given_.insert(given_.begin(), short_forms_.begin(), short_forms_.end());  // An override is stronger.
-    for (Override& given : given_) apply(given, arguments);
-    for (const Override* given : ddp_overlap_) overrule(*given, arguments);
-    if (!problems_.empty()) throw InputError(std::move(problems_));
+    for (BridgeOverride& given : command_.overrides) apply(given, arguments);
+    for (const BridgeOverride* given : ddp_overlap_) overrule(*given, arguments);
+    if (!command_.problems.empty()) throw InputError(std::move(command_.problems));
     const bool is_divided = arguments.find("tensor-model-parallel-size") != "1" && arguments.find("sequence-parallel");
     const bool is_switched_off = arguments.find("tp-comm-overlap") && !is_divided;
     if (is_switched_off) arguments.remove("tp-comm-overlap");
@@ -266,53 +208,28 @@ class BridgeReader {
     for (std::vector<std::string>* notes :
          {&setup.matched, &setup.unmodeled, &setup.unmodeled_time, &setup.unmodeled_memory, &setup.without_use})
       for (std::string& note : *notes) name_as_given(note);
-    setup.without_use.insert(setup.without_use.end(), without_use_.begin(), without_use_.end());
+    setup.without_use.insert(setup.without_use.end(), command_.without_use.begin(), command_.without_use.end());
     if (is_switched_off)
       setup.assumed.emplace_back(
           "Megatron-Bridge switches comm_overlap.tp_comm_overlap off without sequence parallelism in a tensor group");
     setup.assumed.push_back(fmt::format("the recipe is '{}' of Megatron-Bridge 0.7 on {}, in options of Megatron-LM{}",
-                                        recipe_, pluralize(devices, "GPU"),
+                                        command_.recipe, pluralize(devices, "GPU"),
                                         recipe.remarks.empty() ? "" : "; " + recipe.remarks));
     return setup;
   }
 
  private:
-  /// An option of the launcher at a word, with its value after it or after "="; false for what it does not have.
-  bool read_option(const std::vector<std::string>& words, std::size_t& at) {
-    const std::size_t equals = words[at].find('=');
-    const std::string name = words[at].substr(0, equals);
-    if (has_word(kLauncherFlags, name)) return without_use_.push_back(name), true;
-    const bool has_value = equals != std::string::npos || at + 1 < words.size();
-    const auto value = [&] { return equals != std::string::npos ? words[at].substr(equals + 1) : words[++at]; };
-    if (!has_value) return false;
-    if (name == "--recipe") return name_recipe(value()), true;
-    if (name == "--nodes") return nodes_ = count(name, value()), true;
-    if (name == "--gpus-per-node" || name == "--gpus_per_node") return each_ = count(name, value()), true;
-    if (name == "-ng" || name == "--num_gpus") return gpus_ = count(name, value()), true;
-    if (has_word(kLauncherOptions, name)) return without_use_.push_back(name + " " + value()), true;
-    for (const auto& [names, key] : kShortForms)
-      if (has_word(names, name)) return short_forms_.push_back({key, value(), ""}), true;
-    return false;
-  }
-
-  int count(const std::string& name, const std::string& value) {
-    std::string_view rest = value;
-    const std::optional<int> number = value.empty() ? std::nullopt : read_number(rest);
-    if (number && rest.empty() && *number >= 1 && *number <= kMostDevices) return *number;
-    add_problem(fmt::format("'{} {}' is no whole number from 1 to {}", name, value, kMostDevices), name + " NUMBER");
-    return 1;
-  }
-
   /// GPUs, as the launcher is told, or as the recipe has them.
   int device_count(const SetupOptions& options, const Recipe& recipe) const {
-    const std::int64_t launched = each_ > 0 ? std::int64_t{each_} * std::max(nodes_, 1) : gpus_;
-    const bool is_unequal = (each_ > 0 && gpus_ > 0 && launched != gpus_) ||
+    const int nodes = command_.nodes, each = command_.each, gpus = command_.gpus;
+    const std::int64_t launched = each > 0 ? std::int64_t{each} * std::max(nodes, 1) : gpus;
+    const bool is_unequal = (each > 0 && gpus > 0 && launched != gpus) ||
                             (options.devices > 0 && launched > 0 && launched != options.devices);
     std::string problem;
-    if (nodes_ > 0 && each_ == 0)
+    if (nodes > 0 && each == 0)
       problem = "the GPUs of a node are not given";
-    else if (launched > kMostDevices)
-      problem = fmt::format("{} are more than {}", pluralize(launched, "GPU"), kMostDevices);
+    else if (launched > BridgeCommand::kMostDevices)
+      problem = fmt::format("{} are more than {}", pluralize(launched, "GPU"), BridgeCommand::kMostDevices);
     else if (is_unequal)
       problem = pluralize(launched, "GPU") + " here are not those given elsewhere";
     if (!problem.empty())
@@ -329,8 +246,8 @@ class BridgeReader {
     };
     const std::int64_t each = std::int64_t{degree("tensor-model-parallel-size")} *
                               degree("pipeline-model-parallel-size") * degree("context-parallel-size");
-    const bool is_given =
-        std::any_of(given_.begin(), given_.end(), [](const Override& o) { return o.key == "train.global_batch_size"; });
+    const bool is_given = std::any_of(command_.overrides.begin(), command_.overrides.end(),
+                                      [](const BridgeOverride& o) { return o.key == "train.global_batch_size"; });
     if (is_given || devices % each != 0 || devices / each == recipe.replicas()) return "";
     const std::int64_t samples = recipe.global_batch * (devices / each);
     if (samples % recipe.replicas() != 0)
@@ -346,26 +263,6 @@ class BridgeReader {
                        recipe.replicas());
   }
 
-  /// The words of a command or a file, without comments; a list in brackets is a part of its word.
-  static std::vector<std::string> words_of(const std::string& text) {
-    std::vector<std::string> words;
-    for (std::string line : split(text, '\n')) {
-      if (const std::size_t comment = (" " + line).find(" #"); comment != std::string::npos) line.resize(comment);
-      for (char& c : line)
-        if (c == '\t' || c == '\\') c = ' ';
-      bool is_open = false;
-      for (const std::string& word : split(line, ' ')) {
-        if (word.empty()) continue;
-        if (is_open)
-          words.back() += word;
-        else
-          words.push_back(word);
-        is_open = words.back().find('[') != std::string::npos && words.back().find(']') == std::string::npos;
-      }
-    }
-    return words;
-  }
-
   /// Errors name overrides as they were given, too.
   TrainingSetup read_as_megatron(const std::string& text, const SetupOptions& options) const {
     try {
@@ -377,40 +274,35 @@ class BridgeReader {
     }
   }
 
-  void name_recipe(const std::string& name) {
-    if (!recipe_.empty() && recipe_ != name) refuse(name, "one recipe; '" + recipe_ + "' is named before");
-    recipe_ = name;
-  }
-
   const Recipe& named_recipe() const {
     std::vector<std::string> names;
     for (const Recipe& r : published_recipes()) {
       if (!is_of_bridge(r)) continue;
       names.push_back(name_of(r));
-      if (names.back() == recipe_) return r;
+      if (names.back() == command_.recipe) return r;
     }
     constexpr const char* kHelp =
         "the recipes of scenarios/recipes/recipes.csv are known; for another, `import megatron` reads its options";
-    if (recipe_.empty()) throw InputError({{{file_, 1, 1}, "", "no recipe is named", kHelp, "import"}});
-    const std::string nearest = suggest(recipe_, names);
+    if (command_.recipe.empty()) throw InputError({{{file_, 1, 1}, "", "no recipe is named", kHelp, "import"}});
+    const std::string nearest = suggest(command_.recipe, names);
     throw InputError({{{file_, 1, 1},
                        "",
-                       fmt::format("there is no recipe '{}' here", recipe_),
+                       fmt::format("there is no recipe '{}' here", command_.recipe),
                        nearest.starts_with("did you mean") ? nearest : kHelp,
                        "import"}});
   }
 
   void add_problem(std::string message, std::string help) {
-    problems_.push_back({{file_, 1, 1}, "", std::move(message), std::move(help), "import"});
+    command_.problems.push_back({{file_, 1, 1}, "", std::move(message), std::move(help), "import"});
   }
   void refuse(const std::string& word, std::string help) {
     add_problem(fmt::format("'{}' is not known here", word), std::move(help));
   }
-  void refuse(const Override& given, std::string help) {
+  void refuse(const BridgeOverride& given, std::string help) {
     refuse(fmt::format("{}={}", given.key, given.value), std::move(help));
   }
 
-  void apply_format(const Override& given, ArgumentList& arguments) {
+  void apply_format(const BridgeOverride& given, ArgumentList& arguments) {
     for (const auto& [precision, bridge, options] : kFormats)
       if (given.value == bridge) {
         for (const char* option : {"bf16", "fp16", "fp8-format", "fp8-recipe", "fp4-format", "fp4-recipe"})
@@ -425,11 +317,11 @@ class BridgeReader {
     refuse(given, suggest(given.value, names));
   }
 
-  void apply(Override& given, ArgumentList& arguments) {
+  void apply(BridgeOverride& given, ArgumentList& arguments) {
     const std::string section = given.key.substr(0, given.key.find('.'));
     if (std::find(std::begin(kSectionsWithoutUse), std::end(kSectionsWithoutUse), section) !=
         std::end(kSectionsWithoutUse))
-      return without_use_.push_back(given.key);
+      return command_.without_use.push_back(given.key);
     if (section == "mixed_precision") return apply_format(given, arguments);
     if (section == "peft") return refuse(given, "train all weights: adapters are not modeled");
     given.option = given.key.substr(std::min(section.size() + 1, given.key.size()));
@@ -442,7 +334,8 @@ class BridgeReader {
     if (option && section == given.key)
       return refuse(given, fmt::format("the section before it, such as {}.{}", section_of(given.option), given.key));
     if (!option) return refuse(given, suggestion_for(given, section));
-    const bool is_overruled = section == "ddp" && has_word(kOverruled, given.option);
+    const bool is_overruled = section == "ddp" && std::find(std::begin(kOverruled), std::end(kOverruled),
+                                                            given.option) != std::end(kOverruled);
     if (const std::string wanted = section_for(given.option, section); !is_overruled && wanted != section)
       return refuse(given, fmt::format("did you mean '{}{}'?", wanted, given.key.substr(section.size())));
     const std::string value = lower_case(given.value);
@@ -457,7 +350,7 @@ class BridgeReader {
   }
 
   /// Comes after all other overrides, of which any may say whether optimizer states are divided.
-  void overrule(const Override& given, ArgumentList& arguments) {
+  void overrule(const BridgeOverride& given, ArgumentList& arguments) {
     const bool is_on = lower_case(given.value) == "true";
     const bool divides = arguments.find("use-distributed-optimizer") || arguments.find("use-megatron-fsdp");
     if (is_on == arguments.find(given.option).has_value()) return;
@@ -492,7 +385,7 @@ class BridgeReader {
     return is_known ? section : section_of(option);
   }
 
-  static void set_option(const Override& given, const MegatronOption& option, bool is_inverted,
+  static void set_option(const BridgeOverride& given, const MegatronOption& option, bool is_inverted,
                          ArgumentList& arguments) {
     const std::string value = lower_case(given.value);
     const bool is_false = value == "null" || value == "none" || value == "false";
@@ -501,7 +394,7 @@ class BridgeReader {
     arguments.set(given.option, option.max_words == 0 ? "" : plain_value(given.value));
   }
 
-  static std::string suggestion_for(const Override& given, const std::string& section) {
+  static std::string suggestion_for(const BridgeOverride& given, const std::string& section) {
     std::string nearest = suggest_megatron_option(given.option);
     std::string option = given.option;
     if (nearest.empty()) return "leave it out, or write the field into the scenario";
@@ -513,7 +406,7 @@ class BridgeReader {
 
   /// "model.tensor_model_parallel_size 4 -> ..." in place of "--tensor-model-parallel-size 4 -> ...".
   void name_as_given(std::string& note) const {
-    for (auto given = given_.rbegin(); given != given_.rend(); ++given) {
+    for (auto given = command_.overrides.rbegin(); given != command_.overrides.rend(); ++given) {
       const std::string option = "--" + given->option;
       const bool is_named = !given->option.empty() && note.starts_with(option) &&
                             (note.size() == option.size() || note[option.size()] == ' ' || note[option.size()] == ':');
@@ -522,14 +415,9 @@ class BridgeReader {
   }
 
   const std::string& file_;
-  std::string recipe_;
-  int nodes_ = 0, each_ = 0, gpus_ = 0;  ///< Nodes, GPUs of each, and all GPUs, where the launcher is told.
-  std::vector<Override> short_forms_;    ///< Overrides that its options stand for.
-  std::vector<Override> given_;
-  std::vector<std::string> without_use_;
-  std::vector<const Override*> ddp_overlap_;  ///< Overrides of ddp that may be overruled.
-  std::vector<std::string> overruled_;        ///< Notes on overrides that have no effect.
-  std::vector<Diagnostic> problems_;
+  BridgeCommand command_;
+  std::vector<const BridgeOverride*> ddp_overlap_;  ///< Overrides of ddp that may be overruled.
+  std::vector<std::string> overruled_;              ///< Notes on overrides that have no effect.
 };
 
 /// "model.tensor_model_parallel_size=8" for the argument of a section, as it is set or taken away.
