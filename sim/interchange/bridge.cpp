@@ -169,6 +169,11 @@ constexpr std::pair<const char*, const char*> kPlanned[] = {
 /// says otherwise, whatever ddp says.
 constexpr std::string_view kOverruled[] = {"overlap-grad-reduce", "overlap-param-gather"};
 
+/// Keys that rules of Megatron-Bridge look at, and nothing here.
+constexpr std::string_view kRuledKeys[] = {"dataset.enable_in_batch_packing", "dataset.enable_offline_packing",
+                                           "mixed_precision.fp8_param_gather",
+                                           "mixed_precision.reuse_grad_buf_for_mxfp8_param_ag"};
+
 /// Sections that change neither the time nor the memory of an iteration.
 constexpr std::string_view kSectionsWithoutUse[] = {
     "logger", "checkpoint", "scheduler",  "rng",       "tokenizer",
@@ -183,11 +188,12 @@ class BridgeReader {
       : file_(file), command_(read_bridge_command(text, file)) {}
 
   TrainingSetup read(const SetupOptions& options) {
-    const Recipe& recipe = named_recipe();
-    ArgumentList arguments(megatron_words(recipe));
+    const Recipe* const named = named_recipe();
+    ArgumentList arguments(named ? megatron_words(*named) : "");
     for (BridgeOverride& given : command_.overrides) apply(given, arguments);
     for (const BridgeOverride* given : ddp_overlap_) overrule(*given, arguments);
     if (!command_.problems.empty()) throw InputError(std::move(command_.problems));
+    const Recipe& recipe = *named;
     const bool is_divided = arguments.find("tensor-model-parallel-size") != "1" && arguments.find("sequence-parallel");
     const bool is_switched_off = arguments.find("tp-comm-overlap") && !is_divided;
     if (is_switched_off) arguments.remove("tp-comm-overlap");
@@ -208,6 +214,7 @@ class BridgeReader {
     for (std::vector<std::string>* notes :
          {&setup.matched, &setup.unmodeled, &setup.unmodeled_time, &setup.unmodeled_memory, &setup.without_use})
       for (std::string& note : *notes) name_as_given(note);
+    setup.unmodeled.insert(setup.unmodeled.end(), unmodeled_.begin(), unmodeled_.end());
     setup.without_use.insert(setup.without_use.end(), command_.without_use.begin(), command_.without_use.end());
     if (is_switched_off)
       setup.assumed.emplace_back(
@@ -274,22 +281,22 @@ class BridgeReader {
     }
   }
 
-  const Recipe& named_recipe() const {
+  /// Nothing, and a problem, where no such recipe is published.
+  const Recipe* named_recipe() {
     std::vector<std::string> names;
     for (const Recipe& r : published_recipes()) {
       if (!is_of_bridge(r)) continue;
       names.push_back(name_of(r));
-      if (names.back() == command_.recipe) return r;
+      if (names.back() == command_.recipe) return &r;
     }
     constexpr const char* kHelp =
         "the recipes of scenarios/recipes/recipes.csv are known; for another, `import megatron` reads its options";
-    if (command_.recipe.empty()) throw InputError({{{file_, 1, 1}, "", "no recipe is named", kHelp, "import"}});
+    if (command_.recipe.empty()) return add_problem("no recipe is named", kHelp), nullptr;
     const std::string nearest = suggest(command_.recipe, names);
-    throw InputError({{{file_, 1, 1},
-                       "",
-                       fmt::format("there is no recipe '{}' here", command_.recipe),
-                       nearest.starts_with("did you mean") ? nearest : kHelp,
-                       "import"}});
+    add_problem(fmt::format("there is no recipe '{}' here", command_.recipe),
+                nearest.starts_with("did you mean") ? nearest : kHelp);
+    command_.problems.back().code = kUnknownRecipe;
+    return nullptr;
   }
 
   void add_problem(std::string message, std::string help) {
@@ -322,6 +329,8 @@ class BridgeReader {
     if (std::find(std::begin(kSectionsWithoutUse), std::end(kSectionsWithoutUse), section) !=
         std::end(kSectionsWithoutUse))
       return command_.without_use.push_back(given.key);
+    if (std::find(std::begin(kRuledKeys), std::end(kRuledKeys), given.key) != std::end(kRuledKeys))
+      return unmodeled_.push_back(fmt::format("{}={}", given.key, given.value));
     if (section == "mixed_precision") return apply_format(given, arguments);
     if (section == "peft") return refuse(given, "train all weights: adapters are not modeled");
     given.option = given.key.substr(std::min(section.size() + 1, given.key.size()));
@@ -416,6 +425,7 @@ class BridgeReader {
 
   const std::string& file_;
   BridgeCommand command_;
+  std::vector<std::string> unmodeled_;
   std::vector<const BridgeOverride*> ddp_overlap_;  ///< Overrides of ddp that may be overruled.
   std::vector<std::string> overruled_;              ///< Notes on overrides that have no effect.
 };

@@ -21,43 +21,50 @@ namespace {
 struct FrameworkFiles {
   const FrameworkRules& rules;
   FrameworkConfiguration (*write)(const PlannedExperiment&);
-  TrainingSetup (*read)(const std::string& text, const std::string& file, const SetupOptions&);
+  /// What there is to say about a configuration that is accepted; InputError with what is wrong.
+  std::vector<std::string> (*check)(const std::string& text, const std::string& file, const SetupOptions&);
 };
 
-bool has_rule(const FrameworkRules& framework, const std::string& name) {
-  return std::any_of(framework.rules.begin(), framework.rules.end(),
-                     [&](const auto& rule) { return rule.name == name; });
+/// The warnings of the framework among the notes of its reader.
+template <TrainingSetup (*kRead)(const std::string&, const std::string&, const SetupOptions&)>
+std::vector<std::string> check_by_reader(const std::string& text, const std::string& file,
+                                         const SetupOptions& options) {
+  std::vector<std::string> notes = kRead(text, file, options).assumed;
+  erase_if(notes, [](const std::string& note) { return note.find(" warns of this ") == std::string::npos; });
+  return notes;
 }
 
 /// A recipe of Megatron-Bridge with its overrides, by its own rules, and by the rules of Megatron-LM where the recipe
 /// is known.
-TrainingSetup judge_overrides(const std::string& text, const std::string& file, const SetupOptions& options) {
-  TrainingSetup setup;
+std::vector<std::string> judge_overrides(const std::string& text, const std::string& file,
+                                         const SetupOptions& options) {
+  std::vector<std::string> notes;
   std::vector<Diagnostic> problems;
   for (const Diagnostic& broken : broken_bridge_rules(text)) {
     const FrameworkRule& rule = find_rule(bridge_rules(), broken.code);
     const std::string message = refused_by(bridge_rules(), rule) + broken.message;
     if (rule.only_warns())
-      setup.assumed.push_back(message);
+      notes.push_back(message);
     else
       problems.push_back({{file, 0, 0}, "", message, broken.help, broken.code});
   }
-  if (problems.empty()) {
-    try {
-      read_bridge(text, file, options);
-    } catch (const InputError& error) {
-      for (const Diagnostic& d : error.problems())
-        if (has_rule(megatron_rules(), d.code)) problems.push_back(d);
-    }
+  try {
+    read_bridge(text, file, options);
+  } catch (const InputError& error) {
+    for (const Diagnostic& d : error.problems())
+      if (d.code == kUnknownRecipe)
+        notes.push_back(d.message + ", so only rules of Megatron-Bridge's own are checked; " + d.help);
+      else
+        problems.push_back(d);
   }
   if (!problems.empty()) throw InputError(std::move(problems));
-  return setup;
+  return notes;
 }
 
 FrameworkFiles files_of(const std::string& name) {
-  if (name == "megatron") return {megatron_rules(), megatron_arguments, read_megatron};
-  if (name == "torchtitan") return {torchtitan_rules(), torchtitan_config, read_torchtitan};
-  if (name == "deepspeed") return {deepspeed_rules(), deepspeed_config, read_deepspeed};
+  if (name == "megatron") return {megatron_rules(), megatron_arguments, check_by_reader<read_megatron>};
+  if (name == "torchtitan") return {torchtitan_rules(), torchtitan_config, check_by_reader<read_torchtitan>};
+  if (name == "deepspeed") return {deepspeed_rules(), deepspeed_config, check_by_reader<read_deepspeed>};
   if (name == "bridge") return {bridge_rules(), megatron_arguments, judge_overrides};
   throw InputError(fmt::format("--framework: there are no rules of '{}'", name),
                    "megatron, torchtitan, deepspeed or bridge");
@@ -86,10 +93,8 @@ CheckedInput check_by_framework(const std::string& framework, const std::string&
   CheckedInput checked{.summary = fmt::format("{} accepts it", files.rules.title), .notes = {}, .warnings = {}};
   try {
     if (is_configuration(file)) {
-      const TrainingSetup setup =
-          files.read(read_file(file), file, {.model = {}, .cluster = cluster, .devices = devices, .vocabulary = 0});
-      for (const std::string& note : setup.assumed)
-        if (note.find(" warns of this ") != std::string::npos) checked.notes.push_back(note);
+      checked.notes =
+          files.check(read_file(file), file, {.model = {}, .cluster = cluster, .devices = devices, .vocabulary = 0});
     } else {
       checked.notes = files.write(compile(plan_experiment(load_experiment(file, sets)))).notes;
     }

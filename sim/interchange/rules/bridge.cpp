@@ -4,13 +4,10 @@
 
 #include "sim/interchange/rules/bridge.hpp"
 
-#include <algorithm>
-#include <cctype>
 #include <map>
 
-#include <fmt/core.h>
-
 #include "sim/core/text.hpp"
+#include "sim/interchange/bridge_command.hpp"
 
 namespace stagecraft {
 namespace {
@@ -30,17 +27,11 @@ constexpr FrameworkRule kBridgeRules[] = {
     {"deepep-devices", "GB200 and GB300 have HybridEP, others DeepEP", "ValueError", kValidates},
 };
 
-/// "key=value" words, with values in small letters.
+/// Values in small letters; of several the last counts.
 std::map<std::string, std::string> overrides_of(const std::string& text) {
   std::map<std::string, std::string> overrides;
-  std::string flat = text;
-  std::replace(flat.begin(), flat.end(), '\n', ' ');
-  for (const std::string& word : split(flat, ' '))
-    if (const std::size_t at = word.find('='); at != std::string::npos) {
-      std::string value = word.substr(at + 1);
-      std::transform(value.begin(), value.end(), value.begin(), [](unsigned char c) { return std::tolower(c); });
-      overrides[word.substr(0, at)] = value;
-    }
+  const BridgeCommand command = read_bridge_command(text, "");
+  for (const BridgeOverride& one : command.overrides) overrides[one.key] = lower_case(one.value);
   return overrides;
 }
 
