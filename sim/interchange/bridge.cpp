@@ -187,13 +187,26 @@ class BridgeReader {
   BridgeReader(const std::string& text, const std::string& file)
       : file_(file), command_(read_bridge_command(text, file)) {}
 
+  /// Throws what is wrong with overrides together with what Megatron-LM refuses of the rest.
   TrainingSetup read(const SetupOptions& options) {
-    const Recipe* const named = named_recipe();
-    ArgumentList arguments(named ? megatron_words(*named) : "");
+    std::vector<Diagnostic>& problems = command_.problems;
+    const bool is_command_read = problems.empty();
+    const Recipe* const recipe = named_recipe();
+    ArgumentList arguments(recipe ? megatron_words(*recipe) : "");
     for (BridgeOverride& given : command_.overrides) apply(given, arguments);
     for (const BridgeOverride* given : ddp_overlap_) overrule(*given, arguments);
-    if (!command_.problems.empty()) throw InputError(std::move(command_.problems));
-    const Recipe& recipe = *named;
+    if (!recipe || !is_command_read) throw InputError(std::move(problems));
+    try {
+      TrainingSetup setup = setup_of(*recipe, std::move(arguments), options);
+      if (problems.empty()) return setup;
+    } catch (const InputError& error) {
+      problems.insert(problems.end(), error.problems().begin(), error.problems().end());
+    }
+    throw InputError(std::move(problems));
+  }
+
+ private:
+  TrainingSetup setup_of(const Recipe& recipe, ArgumentList arguments, const SetupOptions& options) const {
     const bool is_divided = arguments.find("tensor-model-parallel-size") != "1" && arguments.find("sequence-parallel");
     const bool is_switched_off = arguments.find("tp-comm-overlap") && !is_divided;
     if (is_switched_off) arguments.remove("tp-comm-overlap");
@@ -225,7 +238,6 @@ class BridgeReader {
     return setup;
   }
 
- private:
   /// GPUs, as the launcher is told, or as the recipe has them.
   int device_count(const SetupOptions& options, const Recipe& recipe) const {
     const int nodes = command_.nodes, each = command_.each, gpus = command_.gpus;

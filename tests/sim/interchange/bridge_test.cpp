@@ -141,6 +141,8 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
                      .unmodeled,
                  "mlp"));
   CHECK(problem("train.micro_batch_size=1").message == "no recipe is named");
+  CHECK(problem("nonsense_config").code == kUnknownRecipe);
+  CHECK(has_note(read(std::string(kDense) + " dataset.enable_offline_packing=true").unmodeled, "offline_packing=true"));
   CHECK(problem(std::string(kDense) + " model.tensor_model_paralel_size=8").help ==
         "did you mean 'model.tensor_model_parallel_size'?");
   CHECK(problem(std::string(kDense) + " mixed_precision=fp9_mixed").message.find("not known here") !=
