@@ -103,6 +103,14 @@ TEST_CASE("literals and arithmetic have values, and everything else is computed"
     CHECK(value(expression) == "computed");
 }
 
+TEST_CASE("lines are Python's, with any line ends") {
+  CHECK(read(";\n" + changed("    config.parallelism.tensor_parallel_degree = 2;\n    ;\n")).tensor == 2);
+  std::string text = changed("    config.parallelism.tensor_parallel_degree = 2 \\\n        * 2\n");
+  CHECK(read(text).tensor == 4);
+  for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 2) text.replace(at, 1, "\r\n");
+  CHECK(read(text).tensor == 4);
+}
+
 TEST_CASE("what decides the plan and is computed is refused where it stands; what does not is passed over") {
   const Diagnostic computed =
       problem(changed("    config.parallelism.tensor_parallel_degree = int(os.environ['T'])\n"));
