@@ -2,6 +2,7 @@
 
 #include "sim/interchange/imports/python_tokens.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <optional>
 #include <utility>
@@ -45,12 +46,20 @@ class PythonTokenizer {
         ++at_;
       } else if (c == ';' && open_.empty()) {
         ++at_;
-        push(std::exchange(line, {line.indent, {}}));
+        push(std::exchange(line, {line.indent + (begins_block(line) ? 1 : 0), {}}));
       } else {
         line.tokens.push_back(token());
       }
     }
     push(std::move(line));
+  }
+
+  /// In "if a: b = 1; c = 2", all that follows is in the block.
+  static bool begins_block(const PythonLine& line) {
+    constexpr std::string_view kWords[] = {"if",     "elif",    "else", "for",   "while", "with", "try",
+                                           "except", "finally", "def",  "class", "async", "match"};
+    return !line.tokens.empty() &&
+           std::any_of(std::begin(kWords), std::end(kWords), [&](auto word) { return line.tokens[0].is(word); });
   }
 
   void push(PythonLine line) {

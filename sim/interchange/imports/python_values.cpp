@@ -22,22 +22,28 @@ using PythonRef = std::shared_ptr<PythonValue>;
 
 using PythonNames = std::map<std::string, PythonRef>;
 
-constexpr int kMostCalls = 1000, kDeepestCall = 20, kDeepestValue = 50;
+constexpr int kMostCalls = 1000, kDeepestCall = 20, kDeepestValue = 50, kMostElements = 100'000;
 
 class PythonInterpreter {
  public:
   PythonInterpreter(const std::string& text, const std::string& file) : file_(file), lines_(python_lines(text, file)) {
     for (std::size_t i = 0; i < lines_.size(); i = end_of_block(i)) {
       const std::vector<PythonToken>& line = lines_[i].tokens;
-      if (line[0].is("def") && line.size() > 1) {
-        functions_[line[1].text] = i;
-        if (!line[1].text.starts_with('_')) names_.push_back(line[1].text);
-      } else if (line[0].is("from")) {
-        read_import(line);
-      }
+      if (!line[0].is("def") || line.size() < 2) continue;
+      if (functions_.insert_or_assign(line[1].text, i).second && !line[1].text.starts_with('_'))
+        names_.push_back(line[1].text);
     }
-    for (std::size_t i = 0; i < lines_.size(); i = end_of_block(i))
-      if (end_of_block(i) == i + 1 && target_size(lines_[i].tokens) > 0) assign(lines_[i].tokens, globals_);
+    for (std::size_t i = 0; i < lines_.size(); i = end_of_block(i)) {
+      const std::vector<PythonToken>& line = lines_[i].tokens;
+      if (line[0].is("def")) continue;
+      if (line[0].is("from"))
+        read_import(line, globals_);
+      else if (end_of_block(i) == i + 1 && target_size(line) > 0)
+        assign(line, globals_);
+      else
+        for (std::size_t inner = i; inner < end_of_block(i); inner = after_scope(inner))
+          pass_over(lines_[inner].tokens);
+    }
   }
 
   const std::vector<std::string>& functions() const { return names_; }
@@ -77,13 +83,22 @@ class PythonInterpreter {
     return next;
   }
 
-  void read_import(const std::vector<PythonToken>& line) {
+  /// The next line, and after a function or a class, whose names are their own, the first one that it does not have.
+  std::size_t after_scope(std::size_t line) const {
+    const PythonToken& first = lines_[line].tokens[0];
+    return first.is("def") || first.is("class") ? end_of_block(line) : line + 1;
+  }
+
+  void read_import(const std::vector<PythonToken>& line, PythonNames& names) {
     std::string module;
     std::size_t i = 1;
     for (; i < line.size() && !line[i].is("import"); ++i) module += line[i].text;
     for (++i; i < line.size(); ++i) {
-      const bool is_renamed = i + 1 < line.size() && line[i].is("as");
-      if (line[i].kind == PythonToken::Kind::Name) imports_[line[is_renamed ? ++i : i].text] = module;
+      const bool is_renamed = i + 2 < line.size() && line[i + 1].is("as");
+      if (line[i].kind != PythonToken::Kind::Name) continue;
+      const PythonToken& name = line[is_renamed ? i += 2 : i];
+      imports_[name.text] = module;
+      if (find(name.text, names)) names[name.text] = computed(name);
     }
   }
 
@@ -98,7 +113,39 @@ class PythonInterpreter {
     const std::size_t size = ++i;
     if (i < line.size() && line[i].is(":"))
       while (i < line.size() && !line[i].is("=")) ++i;
-    return i < line.size() && line[i].is("=") ? size : 0;
+    return i < line.size() && line[i].is("=") && last_equals(line) == i ? size : 0;
+  }
+
+  /// The last "=", also of "+=", that no bracket encloses; the size of the line where it has none.
+  static std::size_t last_equals(const std::vector<PythonToken>& line) {
+    std::size_t last = line.size();
+    int open = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      open += line[i].is("(") || line[i].is("[") || line[i].is("{");
+      open -= line[i].is(")") || line[i].is("]") || line[i].is("}");
+      const bool assigns = line[i].is("=") || line[i].is("+=") || line[i].is("-=") || line[i].is("*=") ||
+                           line[i].is("/=") || line[i].is("//=") || line[i].is("**=") || line[i].is(":=");
+      if (open == 0 && assigns) last = i;
+    }
+    return last;
+  }
+
+  /// A statement at the top of a file, or in a block there, that is not followed: only running it tells what the names
+  /// are that it binds, and the objects that it names.
+  void pass_over(const std::vector<PythonToken>& line) {
+    if (line[0].is("from")) return read_import(line, globals_);
+    const bool is_import = line[0].is("import");
+    std::size_t targets = last_equals(line);
+    if (targets == line.size() && !line[0].is("del")) targets = line[0].is("def") || line[0].is("class") ? 2 : 0;
+    for (std::size_t i = 0; line[0].is("for") && i < line.size() && !line[i].is("in"); ++i) targets = i + 1;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      const std::string& name = line[i].text;
+      if (line[i].kind != PythonToken::Kind::Name || (i > 0 && line[i - 1].is("."))) continue;
+      const PythonRef value = find(name, globals_);
+      if (value && (!value->callee.empty() || value->plain.is_array())) value->is_computed = true;
+      const bool is_bound = is_import ? value != nullptr : i < targets || (i > 0 && line[i - 1].is("as"));
+      if (is_bound) functions_.erase(name), std::erase(names_, name), globals_[name] = computed(line[i]);
+    }
   }
 
   static PythonRef computed(const PythonToken& token) {
@@ -129,12 +176,30 @@ class PythonInterpreter {
     if (cursor.at < line.size()) value = computed(line[begin]);
     if (size == 1) return names[line[0].text] = value, void();
     PythonRef object = find(line[0].text, names);
-    for (std::size_t i = 2; object && i + 1 < size; i += 2) {
-      PythonRef& field = object->fields[line[i].text];
-      if (!field) field = plain(Json(), line[i]);
-      object = field;
-    }
-    if (object) object->fields[line[size - 1].text] = value;
+    for (std::size_t i = 2; object && i + 1 < size; i += 2) object = attribute(*object, line[i]);
+    if (!object || !has_attributes(*object))
+      refuse_at(line[0], "only running the file tells what this object is, and whether others have it too",
+                "assign to attributes of objects that this file makes");
+    PythonRef& field = object->fields[line[size - 1].text];
+    if (field != value) field = of_its_own(value);
+  }
+
+  static bool has_attributes(const PythonValue& value) {
+    return value.is_attribute || (!value.is_computed && !value.callee.empty());
+  }
+  /// An attribute that the file did not assign is what its object has there.
+  static PythonRef attribute(PythonValue& object, const PythonToken& name) {
+    if (!has_attributes(object)) return computed(name);
+    PythonRef& field = object.fields[name.text];
+    if (!field) field = computed(name), field->is_attribute = true;
+    return field;
+  }
+  /// A part of one object that another gets has values that only running the file tells.
+  static PythonRef of_its_own(PythonRef value) {
+    if (!value->is_attribute) return value;
+    value = std::make_shared<PythonValue>(*value);
+    value->is_attribute = false;
+    return value;
   }
 
   /// The result of the function that begins at a line.
@@ -159,8 +224,8 @@ class PythonInterpreter {
     };
     const bool is_text = std::all_of(tokens.begin(), tokens.end(),
                                      [](const PythonToken& token) { return token.kind == PythonToken::Kind::String; });
-    if (is_text || begins({"pass", "assert", "import", "global"})) return;
-    if (tokens[0].is("from")) return read_import(tokens);
+    if (is_text || begins({"pass", "assert", "import"})) return;
+    if (tokens[0].is("from")) return read_import(tokens, names);
     if (begins({"def", "class"}) && tokens.size() > 1) return names[tokens[1].text] = computed(tokens[1]), void();
     if (end_of_block(line) == line + 1 && target_size(tokens) > 0) return assign(tokens, names);
     refuse_at(tokens[0], fmt::format("the configuration is computed here, by '{}'", tokens[0].text),
@@ -198,7 +263,7 @@ class PythonInterpreter {
                           : mark.is("//") ? std::floor(*a / *b)
                                           : *a / *b;
     if (!std::isfinite(result)) return nullptr;
-    const bool is_integer = whole && !mark.is("/") && std::abs(result) < 9e15;
+    const bool is_integer = whole && !mark.is("/") && result == std::floor(result) && std::abs(result) < 9e15;
     return plain(is_integer ? Json(static_cast<std::int64_t>(result)) : Json(result), mark);
   }
 
@@ -242,12 +307,9 @@ class PythonInterpreter {
     std::string name = first.text;
     PythonRef value = find(name, c.names);
     while (c.is(".") && c.at + 1 < c.tokens.size()) {
-      const std::string& attribute = c.tokens[c.at + 1].text;
+      name += "." + c.tokens[c.at + 1].text;
+      if (value) value = attribute(*value, c.tokens[c.at + 1]);
       c.at += 2;
-      name += "." + attribute;
-      if (!value) continue;
-      const auto field = value->fields.find(attribute);
-      value = field == value->fields.end() ? computed(first) : field->second;
     }
     if (c.is("(")) return call_of(name, first, c);
     return value ? value : computed(first);
@@ -270,16 +332,20 @@ class PythonInterpreter {
       const std::string key = is_named ? c.tokens[c.at].text : "";
       if (is_named) c.at += 2;
       PythonRef value = nested(c);
-      if (is_named)
-        object->fields[key] = value;
-      else
-        object->values.push_back(value);
+      if (is_named && !object->fields.emplace(key, value).second)
+        refuse_at(first, fmt::format("this is no Python: '{}' is given twice", key), "correct the file");
+      if (!is_named) object->values.push_back(value);
       if (!c.take(",") && !c.is(")")) return nullptr;
     }
     c.take(")");
     if (is_unpacked || c.is("(") || c.is(".")) return nullptr;
+    if (find(first.text, c.names)) return nullptr;  // The file itself assigned it.
     const auto function = functions_.find(name);
-    if (function == functions_.end()) return object;
+    if (function == functions_.end()) {
+      for (PythonRef& value : object->values) value = of_its_own(value);
+      for (auto& [key, value] : object->fields) value = of_its_own(value);
+      return object;
+    }
     if (++calls_ > kMostCalls || depth_ >= kDeepestCall)
       refuse_at(first, "the functions call each other too often to be followed", "write the configuration out");
     ++depth_;
@@ -295,21 +361,38 @@ class PythonInterpreter {
     return value;
   }
 
-  /// The parameters of a function, by the arguments of a call and by their defaults.
+  /// The parameters of a function, by the arguments of a call and by their defaults. InputError where they do not fit.
   PythonNames parameters(std::size_t line, const PythonValue& call, const PythonToken& caller) {
     PythonNames names;
     const std::vector<PythonToken>& tokens = lines_[line].tokens;
     Cursor c{tokens, 3, globals_};
-    for (std::size_t n = 0; c.at < tokens.size() && !c.is(")") && !c.is("*"); ++n) {
-      const std::string name = tokens[c.at++].text;
+    std::size_t places = 0, named = 0;
+    bool is_keyword = false, takes_all = false, takes_names = false;
+    for (; c.at < tokens.size() && !c.is(")"); c.take(",")) {
+      if (c.take("/")) continue;
+      const bool is_rest = c.take("*"), is_names = !is_rest && c.take("**");
+      is_keyword = is_keyword || is_rest;
+      if (is_rest && c.is(",")) continue;
+      const PythonToken& name = tokens[c.at++];
       for (int open = 0; c.at < tokens.size() && (open > 0 || (!c.is("=") && !c.is(",") && !c.is(")"))); ++c.at)
         open += c.is("[") ? 1 : c.is("]") ? -1 : 0;
-      PythonRef value = c.take("=") ? nested(c) : computed(caller);
-      if (n < call.values.size()) value = call.values[n];
-      if (const auto given = call.fields.find(name); given != call.fields.end()) value = given->second;
-      names[name] = value;
-      c.take(",");
+      PythonRef value = c.take("=") ? nested(c) : nullptr;
+      takes_all = takes_all || is_rest, takes_names = takes_names || is_names;
+      const auto given = call.fields.find(name.text);
+      const bool has_place = !is_keyword && !is_names && places < call.values.size();
+      if (is_rest || is_names)
+        value = computed(caller);
+      else if (given != call.fields.end() && !has_place)
+        value = given->second, ++named;
+      else if (has_place)
+        value = call.values[places++];
+      if (!value)
+        refuse_at(caller, fmt::format("'{}' needs a value for '{}'", tokens[1].text, name.text), "give it one");
+      names[name.text] = value;
     }
+    if ((places < call.values.size() && !takes_all) || (named < call.fields.size() && !takes_names))
+      refuse_at(caller, fmt::format("'{}' does not take these values", tokens[1].text),
+                "values that its parameters have");
     return names;
   }
 
@@ -337,11 +420,22 @@ class PythonInterpreter {
     if (first.is("(") && !has_comma && list->values.size() == 1) return list->values.front();
     Json::Array items;
     for (const PythonRef& value : list->values) {
+      elements_ += elements_of(value->plain);
+      if (elements_ > kMostElements)
+        refuse_at(first, fmt::format("the lists of the file have more than {} elements", kMostElements),
+                  "write the configuration out");
       list->is_computed = list->is_computed || value->is_computed;
       items.push_back(value->plain);
     }
     list->plain = Json(std::move(items));
     return list;
+  }
+
+  static int elements_of(const Json& value) {
+    int count = 1;
+    if (value.is_array())
+      for (const Json& item : value.items()) count += elements_of(item);
+    return count;
   }
 
   static PythonRef number(const PythonToken& token) {
@@ -360,7 +454,7 @@ class PythonInterpreter {
   std::map<std::string, std::size_t> functions_;  ///< First lines.
   std::map<std::string, std::string> imports_;
   PythonNames globals_;
-  int calls_ = 0, depth_ = 0;
+  int calls_ = 0, depth_ = 0, elements_ = 0;  ///< Elements are counted in each list that has them.
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace stagecraft {
 struct PythonValue {
   Json plain;                                        ///< Null for objects, for None and for what is computed.
   bool is_computed = false;                          ///< Only running the file tells.
+  bool is_attribute = false;                         ///< Computed: of an object, which the file did not assign.
   std::string callee;                                ///< "Trainer.Config" of an object; empty for other values.
   std::vector<std::shared_ptr<PythonValue>> values;  ///< Elements of a list, and arguments without a name.
   std::map<std::string, std::shared_ptr<PythonValue>> fields;  ///< Arguments with a name, and assigned attributes.

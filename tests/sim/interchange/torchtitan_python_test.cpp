@@ -87,7 +87,8 @@ TEST_CASE("functions of a file call each other, with arguments and defaults, and
   CHECK(read(text, "four").tensor == 4);
   CHECK(read(text, "eight").tensor == 8);
   CHECK(read(text, "shared").tensor == 1);
-  CHECK(problem(text).help == "import torchtitan --config with one of base, four, eight, shared");
+  CHECK(problem(text).help ==
+        "stagecraft import torchtitan reads one of them with --config: base, four, eight, shared");
   CHECK(problem(text, "fuor").help == "did you mean 'four'?");
 }
 
@@ -95,12 +96,94 @@ TEST_CASE("literals and arithmetic have values, and everything else is computed"
   CHECK(value("2 * 8_192 + -1") == "16383");
   CHECK(value("-2 ** 2 * (3 - 1) // 3") == "-3");
   CHECK(value("7 / 2") == "3.5");
+  CHECK(value("2 ** -1") == "0.5");
   CHECK(value("'a' \"b\"") == "\"ab\"");
   CHECK(value("[1, [True, None],]") == "[1,[true,null]]");
   CHECK(value("(1,)") == "[1]");
   for (const char* expression : {"len(x)[0]", "a if b else c", "[i for i in range(3)]", "f\"{x}\"", "x and y",
                                  "lambda a, b: a", "{'a': 1}", "1 // 0", "os.environ['N']", "not x", "3 > 2"})
     CHECK(value(expression) == "computed");
+}
+
+TEST_CASE("what takes the place of a section is its class, with a name for each value; None leaves a value out") {
+  for (const char* section :
+       {"training = dataclasses.replace(config.training, steps=100)", "parallelism = copy.deepcopy(config.parallelism)",
+        "training = MyTrainingConfig()", "training = TrainingConfig(65536, 65536)", "compile = None",
+        "training = other.training", "activation_checkpoint = ActivationCheckpointConfig('full')",
+        "model_spec = model_registry('8B', 'flex')"})
+    CHECK(problem(changed("    other = llama3_70b()\n    config." + std::string(section) + "\n")).where.line == 4);
+  const std::string seventy = "def f():\n    config = llama3_70b()\n";
+  CHECK(read(seventy + "    config.parallelism.tensor_parallel_degree = None\n    return config\n").tensor == 1);
+  CHECK(read(seventy + "    config.parallelism = configs.ParallelismConfig()\n    return config\n").tensor == 1);
+  CHECK(problem("def f():\n    return llama3_70b(4096)\n").message == "values without names are not read here");
+}
+
+TEST_CASE("keys of an older release change a published configuration, whose other values stay") {
+  const std::string text = "def f():\n    config = llama3_70b()\n";
+  const TrainingSetup setup = read(text + "    config.training.local_batch_size = 4\n    return config\n");
+  CHECK(setup.sequence == 8192);
+  CHECK(setup.micro_batch_size == 4);
+  CHECK(setup.tensor == 8);
+  CHECK(setup.recompute == "layers");
+  CHECK(setup.unmodeled.empty());
+}
+
+TEST_CASE("an attribute that has a second name is the same attribute") {
+  const std::string text = changed(
+      "    training = config.training\n"
+      "    length = training.max_context_length\n"
+      "    training.max_context_length = 4096\n");
+  CHECK(read(text).sequence == 4096);
+  CHECK(read(changed("    print_it = config.training.steps\n    unused = config.compile\n")).sequence == 8192);
+  CHECK(problem(changed("    config.training.max_context_length = config.training.other\n")).where.line == 3);
+  CHECK(problem(changed("    known = registry['x']\n    known.training.steps = 1\n")).where ==
+        Where{"llama3.py", 4, 5});
+  CHECK(problem(changed("    elsewhere.training.steps = 1\n")).where == Where{"llama3.py", 3, 5});
+}
+
+TEST_CASE("what statements at the top of a file may change is computed") {
+  const std::string function =
+      "def f():\n    config = llama3_8b()\n    config.parallelism.tensor_parallel_degree = T\n"
+      "    return config\n";
+  const auto line_of = [&](const std::string& top) { return problem("T = 2\n" + top + function).where.line; };
+  CHECK(read("T = 2\n" + function).tensor == 2);
+  CHECK(read("T = 2\nT = T * 2\nprint(T)\nif T > 1:\n    main(T)\n" + function).tensor == 4);
+  for (const char* top : {"T *= 2\n", "if True: T = 4\n", "if True: S = 4; T = 4\n", "T, S = 8, 2\n", "S = T = 4\n",
+                          "if fast:\n    T = 4\n", "for T in [1, 2]: pass\n", "with one() as T:\n    pass\n", "del T\n",
+                          "from sizes import T\n", "import sizes as S, T\n", "class T:\n    pass\n"})
+    CHECK(line_of(top) > 1);
+  CHECK(read("T = 2\nclass Other:\n    T = 4\n" + function).tensor == 2);
+  CHECK(problem("def base():\n    return llama3_8b()\nif fast:\n    def base():\n        return llama3_70b()\n"
+                "def f():\n    return base()\n",
+                "f")
+            .message == "its result is computed, or no configuration");
+  CHECK(problem("T = TrainingConfig()\nif fast:\n    T.max_context_length = 4096\n" +
+                changed("    config.training = T\n"))
+            .path == "training");
+  CHECK(problem("T = 2\ndef change():\n    global T\n    T = 8\n" + changed("    x = change()\n"), "planned").message ==
+        "the configuration is computed here, by 'global'");
+}
+
+TEST_CASE("the values of a call fit the parameters of its function") {
+  const auto calls = [](const std::string& parameters, const std::string& values) {
+    return "tensor = 4\ndef base(" + parameters + "):\n    config = llama3_8b()\n" +
+           "    config.parallelism.tensor_parallel_degree = tensor\n    return config\ndef f():\n    return base(" +
+           values + ")\n";
+  };
+  CHECK(read(calls("*, tensor=2", ""), "f").tensor == 2);
+  CHECK(read(calls("a, /, tensor, *rest, **more", "1, 8, 3, other=4"), "f").tensor == 8);
+  CHECK(problem(calls("tensor=2", "degree=8"), "f").message == "'base' does not take these values");
+  CHECK(problem(calls("tensor=2", "8, 1"), "f").message == "'base' does not take these values");
+  CHECK(problem(calls("tensor=2", "8, tensor=1"), "f").message == "'base' does not take these values");
+  CHECK(problem(calls("*, tensor=2", "8"), "f").message == "'base' does not take these values");
+  CHECK(problem(calls("tensor", ""), "f").message == "'base' needs a value for 'tensor'");
+  CHECK(problem(calls("tensor", "tensor=1, tensor=2"), "f").message == "this is no Python: 'tensor' is given twice");
+}
+
+TEST_CASE("lists of lists have an end") {
+  std::string lines = "    a = [1, 1]\n";
+  for (int i = 0; i < 40; ++i) lines += "    a = [a, a]\n";
+  CHECK(problem(changed(lines)).message == "the lists of the file have more than 100000 elements");
 }
 
 TEST_CASE("lines are Python's, with any line ends") {
