@@ -11,6 +11,7 @@
 #include "sim/core/text.hpp"
 #include "sim/interchange/imports/toml.hpp"
 #include "sim/interchange/imports/torchtitan_command.hpp"
+#include "sim/interchange/imports/torchtitan_main.hpp"
 #include "sim/interchange/imports/torchtitan_python.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
 #include "sim/interchange/rules/torchtitan.hpp"
@@ -41,6 +42,12 @@ class TorchtitanReader {
       if (!main_)
         s_.assumed.emplace_back("the keys are of torchtitan before 2026-08-20, and are judged by the rules of 0.2.2");
     } else {
+      if (!options.config.empty())
+        throw InputError({{{file, 0, 0},
+                           {},
+                           "--config names a function of a Python file, and this is none",
+                           "leave --config out",
+                           "import"}});
       values_ = main_ ? read_torchtitan_command(text, file) : read_toml(text, file);
       if (!main_) check_keys();
     }
@@ -92,8 +99,11 @@ class TorchtitanReader {
   }
 
   [[noreturn]] void refuse(const std::string& key, std::string message, std::string help) const {
-    throw InputError({{{file_, values_.at(key).line, 1}, key, std::move(message), std::move(help), "import"}});
+    throw InputError({{{file_, values_.at(key).line, 1}, written(key), std::move(message), std::move(help), "import"}});
   }
+
+  /// A key as the configuration has it.
+  std::string written(const std::string& key) const { return main_ ? torchtitan_key_of_main(key) : key; }
 
   std::string text(const std::string& key) {
     const TomlValue* given = take(key);
@@ -305,7 +315,7 @@ class TorchtitanReader {
       const std::string key = key_of(broken.code);
       const auto given = values_.find(key);
       problems.push_back({{file_, given == values_.end() ? 0 : given->second.line, given == values_.end() ? 0 : 1},
-                          given == values_.end() ? "" : key,
+                          given == values_.end() ? "" : written(key),
                           refused_by(torchtitan_rules(), find_rule(torchtitan_rules(), broken.code)) + broken.message,
                           broken.help,
                           broken.code});

@@ -3,6 +3,8 @@
 
 #include "sim/interchange/imports/torchtitan_command.hpp"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
@@ -13,14 +15,20 @@
 namespace stagecraft {
 namespace {
 
-/// The option at a word: its key and its value, which may be the next word.
+constexpr std::string_view kRecomputation = "activation-checkpoint:";
+
+/// The option at a word: its key and its value, which may be the next word. tyro takes "-" for "_", and
+/// "--section.no-flag".
 std::pair<std::string, std::string> option_at(const ShellCommand& command, std::size_t& at) {
   const std::string& word = command[at].text;
   const std::size_t equals = word.find('=');
-  if (equals != std::string::npos) return {word.substr(2, equals - 2), word.substr(equals + 1)};
-  const std::string key = word.substr(2);
-  if (at + 1 < command.size() && !command[at + 1].text.starts_with("--")) return {key, command[++at].text};
-  return {key, "true"};
+  std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+  std::replace(key.begin(), key.end(), '-', '_');
+  if (equals != std::string::npos) return {key, word.substr(equals + 1)};
+  if (const std::size_t no = key.find(".no_"); no != std::string::npos) return {key.erase(no + 1, 3), "false"};
+  const bool has_value = at + 1 < command.size() && !command[at + 1].text.starts_with("--") &&
+                         !command[at + 1].text.starts_with(kRecomputation);
+  return {key, has_value ? command[++at].text : "true"};
 }
 
 /// "activation-checkpoint:full" as the keys of 0.2.2.
@@ -44,7 +52,6 @@ bool is_torchtitan_command(const std::string& text) {
 }
 
 std::map<std::string, TomlValue> read_torchtitan_command(const std::string& text, const std::string& file) {
-  constexpr std::string_view kRecomputation = "activation-checkpoint:";
   std::map<std::string, TomlValue> given, recomputation;
   for (const ShellCommand& command : read_shell(text).commands)
     for (std::size_t i = 0; i < command.size(); ++i) {

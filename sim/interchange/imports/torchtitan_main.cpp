@@ -101,6 +101,12 @@ std::map<std::string, TomlValue> published_torchtitan_values(const std::string& 
   return values;
 }
 
+std::string torchtitan_key_of_main(const std::string& key) {
+  const MovedKey* moved = moved_key(key);
+  const std::string now = moved ? moved->now : "";
+  return now.empty() || now.find_first_of(" :") != std::string::npos ? key : now;
+}
+
 bool is_older_torchtitan_key(std::string_view key) { return moved_key(key) != nullptr; }
 
 void check_keys_of_main(const std::map<std::string, TomlValue>& values, const std::string& file,
@@ -133,13 +139,14 @@ std::map<std::string, TomlValue> as_keys_of_toml(std::map<std::string, TomlValue
   const auto refuse = [&](const char* key, int line, std::string message, std::string help) {
     throw InputError({{{file, line, line > 0 ? 1 : 0}, key, std::move(message), std::move(help), "import"}});
   };
-  /// A whole number; -1 stands for what main derives.
+  /// A whole number. Main derives the tokens of a step from the others where they are -1.
   const auto take = [&](const char* key) -> std::optional<TomlValue> {
     const auto entry = values.find(key);
     if (entry == values.end()) return {};
     TomlValue value = entry->second;
     values.erase(entry);
-    if (!value.value.is_whole() || value.value.number() < -1 || value.value.number() == 0)
+    const bool is_derived = value.value == Json(-1) && std::string_view(key) == "training.num_tokens_per_train_step";
+    if (!value.value.is_whole() || (value.value.number() < 1 && !is_derived))
       refuse(key, value.line, "this is no whole number from 1 on", "correct the file");
     return value;
   };

@@ -22,6 +22,9 @@ Json torchtitan_option(const std::string& text);
 void check_keys_of_main(const std::map<std::string, TomlValue>& values, const std::string& file,
                         std::string_view prefix);
 
+/// The key of main for a key of 0.2.2: "training.max_context_length" for "training.seq_len".
+std::string torchtitan_key_of_main(const std::string& key);
+
 /// Whether a key is of releases before 2026-08-20, and main has another for it.
 bool is_older_torchtitan_key(std::string_view key);
 

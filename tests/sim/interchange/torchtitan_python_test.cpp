@@ -186,6 +186,29 @@ TEST_CASE("lists of lists have an end") {
   CHECK(problem(changed(lines)).message == "the lists of the file have more than 100000 elements");
 }
 
+TEST_CASE("options of a command line are tyro's") {
+  const auto command = [](const std::string& more) { return "--module llama3 --config llama3_70b " + more; };
+  CHECK(read(command("--compile.enable activation-checkpoint:selective")).recompute == "half");
+  CHECK(read(command("--compile.enable activation-checkpoint:full")).recompute == "layers");
+  CHECK(read(command("--parallelism.tensor-parallel-degree 4")).tensor == 4);
+  CHECK(read(command("--parallelism.no-enable_sequence_parallel")).sequence_parallel == false);
+  CHECK(read(command("--parallelism.no-enable-sequence-parallel --parallelism.tensor-parallel-degree=4")).tensor == 4);
+  CHECK(read(command("--parallelism.enable-sequence-parallel")).sequence_parallel == true);
+  CHECK(problem(command(""), "planned").help == "leave --config out");
+}
+
+TEST_CASE("errors name the keys that the configuration has") {
+  const std::string pipeline = "    config.parallelism.pipeline_parallel_degree = 2\n";
+  CHECK(problem(changed(pipeline + "    config.parallelism.num_pp_microbatches = -1\n")).path ==
+        "parallelism.num_pp_microbatches");
+  CHECK(problem(changed("    config.training.max_context_length = -5\n")).path == "training.max_context_length");
+  CHECK(problem(changed("    config.training.num_tokens_per_microbatch_per_dp_rank = -1\n")).path ==
+        "training.num_tokens_per_microbatch_per_dp_rank");
+  CHECK(read(changed("    config.training.num_tokens_per_train_step = -1\n")).micro_batch_size == 1);
+  const Diagnostic large = problem(changed("    config.training.num_tokens_per_train_step = 8192 * 2_000_000\n"));
+  CHECK(large.path == "training.num_tokens_per_train_step");
+}
+
 TEST_CASE("lines are Python's, with any line ends") {
   CHECK(read(";\n" + changed("    config.parallelism.tensor_parallel_degree = 2;\n    ;\n")).tensor == 2);
   std::string text = changed("    config.parallelism.tensor_parallel_degree = 2 \\\n        * 2\n");
