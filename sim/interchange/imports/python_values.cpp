@@ -22,7 +22,7 @@ using PythonRef = std::shared_ptr<PythonValue>;
 
 using PythonNames = std::map<std::string, PythonRef>;
 
-constexpr int kMostCalls = 1000, kDeepestCall = 20, kDeepestValue = 50, kMostElements = 100'000;
+constexpr int kMostCalls = 1000, kDeepestCall = 20, kDeepestValue = 50, kMostElements = 100'000, kMostObjects = 2000;
 
 class PythonInterpreter {
  public:
@@ -187,11 +187,16 @@ class PythonInterpreter {
   static bool has_attributes(const PythonValue& value) {
     return value.is_attribute || (!value.is_computed && !value.callee.empty());
   }
+  /// Objects within objects are freed by recursion.
+  void count_object(const PythonToken& at) {
+    if (++objects_ > kMostObjects)
+      refuse_at(at, fmt::format("the file makes more than {} objects", kMostObjects), "write the configuration out");
+  }
   /// An attribute that the file did not assign is what its object has there.
-  static PythonRef attribute(PythonValue& object, const PythonToken& name) {
+  PythonRef attribute(PythonValue& object, const PythonToken& name) {
     if (!has_attributes(object)) return computed(name);
     PythonRef& field = object.fields[name.text];
-    if (!field) field = computed(name), field->is_attribute = true;
+    if (!field) count_object(name), field = computed(name), field->is_attribute = true;
     return field;
   }
   /// A part of one object that another gets has values that only running the file tells.
@@ -342,6 +347,7 @@ class PythonInterpreter {
     if (find(first.text, c.names)) return nullptr;  // The file itself assigned it.
     const auto function = functions_.find(name);
     if (function == functions_.end()) {
+      count_object(first);
       for (PythonRef& value : object->values) value = of_its_own(value);
       for (auto& [key, value] : object->fields) value = of_its_own(value);
       return object;
@@ -454,7 +460,7 @@ class PythonInterpreter {
   std::map<std::string, std::size_t> functions_;  ///< First lines.
   std::map<std::string, std::string> imports_;
   PythonNames globals_;
-  int calls_ = 0, depth_ = 0, elements_ = 0;  ///< Elements are counted in each list that has them.
+  int calls_ = 0, depth_ = 0, objects_ = 0, elements_ = 0;  ///< Elements are counted in each list that has them.
 };
 
 }  // namespace

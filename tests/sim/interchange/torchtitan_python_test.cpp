@@ -180,10 +180,16 @@ TEST_CASE("the values of a call fit the parameters of its function") {
   CHECK(problem(calls("tensor", "tensor=1, tensor=2"), "f").message == "this is no Python: 'tensor' is given twice");
 }
 
-TEST_CASE("lists of lists have an end") {
+TEST_CASE("lists of lists and objects of objects have an end") {
   std::string lines = "    a = [1, 1]\n";
   for (int i = 0; i < 40; ++i) lines += "    a = [a, a]\n";
   CHECK(problem(changed(lines)).message == "the lists of the file have more than 100000 elements");
+  lines = "    a = F()\n";
+  for (int i = 0; i < 100'000; ++i) lines += "    a = F(x=a)\n";
+  CHECK(problem(changed(lines)).message == "the file makes more than 2000 objects");
+  lines = "    a = config";
+  for (int i = 0; i < 100'000; ++i) lines += ".b";
+  CHECK(problem(changed(lines + "\n")).message == "the file makes more than 2000 objects");
 }
 
 TEST_CASE("options of a command line are tyro's") {
