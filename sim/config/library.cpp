@@ -34,7 +34,7 @@ std::string folder_name(FileKind kind) {
       return "scenarios/papers";
     case FileKind::Device:
       return "topologies/devices";
-    case FileKind::Collectives:
+    case FileKind::Curves:
       return "topologies/collectives";
     case FileKind::Predictions:
       return "scenarios/predictions";
@@ -61,7 +61,7 @@ bool is_guest(FileKind kind, const fs::path& file) {
   const std::pair<FileKind, const char*> homes[] = {{FileKind::Profile, "profiles"},
                                                     {FileKind::Sweep, "sweeps"},
                                                     {FileKind::Device, "devices"},
-                                                    {FileKind::Collectives, "collectives"},
+                                                    {FileKind::Curves, "collectives"},
                                                     {FileKind::Predictions, "predictions"}};
   return std::any_of(std::begin(homes), std::end(homes),
                      [&](const auto& home) { return kind != home.first && folder == home.second; });

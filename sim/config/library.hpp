@@ -6,7 +6,7 @@
 namespace stagecraft {
 
 /// A kind of file that is found by name.
-enum class FileKind { Model, Cluster, Scenario, Profile, Sweep, Published, Device, Collectives, Predictions };
+enum class FileKind { Model, Cluster, Scenario, Profile, Sweep, Published, Device, Curves, Predictions };
 
 struct NamedFile {
   std::string name, path;

@@ -41,9 +41,9 @@ void expand_curves(Value& cluster, Problems& problems) {
   if (!given->is_scalar())
     return problems.add(given->where, "cluster.collectives", "a list cannot stand here",
                         "write the name of a file of curves", "wrong-type");
-  const std::string file = find_file(FileKind::Collectives, given->text, given->where.file);
+  const std::string file = find_file(FileKind::Curves, given->text, given->where.file);
   if (file.empty()) {
-    const std::string near = suggest(given->text, file_names(FileKind::Collectives));
+    const std::string near = suggest(given->text, file_names(FileKind::Curves));
     return problems.add(given->where, "cluster.collectives",
                         fmt::format("there are no measured collectives '{}'", given->text),
                         near.empty() ? "stagecraft list curves shows those that are there" : near, "unreadable-file");

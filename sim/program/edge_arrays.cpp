@@ -31,7 +31,7 @@ std::vector<Buffer> EdgeArrays::done_with(StageId stage, DeviceId device,
     const Array& array = arrays_[a];
     std::vector<std::pair<InstructionId, Bytes>> ends;
     for (const User& user : array.users) ends.emplace_back(ran(user.stage), user.size);
-    std::sort(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::sort(ends.begin(), ends.end(), [](const auto& x, const auto& y) { return x.first > y.first; });
     if (!ends.back().first.valid()) continue;
     Bytes largest;
     for (const auto& [end, size] : ends) {

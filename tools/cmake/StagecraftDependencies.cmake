@@ -102,6 +102,8 @@ endif()
 add_library(stagecraft_warnings INTERFACE)
 target_compile_options(stagecraft_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   $<$<BOOL:${STAGECRAFT_WERROR}>:-Werror>
+  # GCC also warns about members that designated initializers leave to their defaults.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-missing-field-initializers>
   # GCC 12 warns about its own std::string (GCC bug 105329, 105562).
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized>)

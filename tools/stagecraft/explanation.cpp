@@ -71,7 +71,7 @@ std::optional<std::string> file_text(const std::string& word) {
       {FileKind::Model, "a model", "use: model: NAME in a scenario; its layers: stagecraft show SCENARIO --what model"},
       {FileKind::Cluster, "a cluster", "use: cluster: NAME in a scenario"},
       {FileKind::Device, "a device type", "use: type: NAME in a cluster; its figures: stagecraft list devices"},
-      {FileKind::Collectives, "measured times of collectives", "use: collectives: NAME in a cluster"},
+      {FileKind::Curves, "measured times of collectives", "use: collectives: NAME in a cluster"},
       {FileKind::Scenario, "a scenario", "use: stagecraft run NAME"}};
   for (const auto& [kind, what, use] : kKinds)
     for (const NamedFile& f : named_files(kind)) {

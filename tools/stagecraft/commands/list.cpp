@@ -101,7 +101,7 @@ const Kind kKinds[] = {{"schedules", [] { return entries_of(schedules::catalog()
                        {"software", software},
                        {"generators", [] { return entries_of(topology_generators::catalog()); }},
                        {"collectives", [] { return entries_of(collective_algorithms::catalog()); }},
-                       {"curves", [] { return files_of(FileKind::Collectives); }},
+                       {"curves", [] { return files_of(FileKind::Curves); }},
                        {"tasks", [] { return entries_of(tasks::catalog()); }},
                        {"optimizers", [] { return entries_of(optimizers()); }},
                        {"models", [] { return files_of(FileKind::Model); }},
