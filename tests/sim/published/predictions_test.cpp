@@ -127,17 +127,6 @@ TEST_CASE("the page counts the runs that are missed by more than 20 %, set by se
   }
 }
 
-TEST_CASE("README says the errors of all runs" * doctest::skip(!test::all_trials())) {
-  std::vector<double> errors;
-  for (const PredictionSet& set : predicted_sets())
-    for (const double e : time_errors(set)) errors.push_back(e);
-  const ErrorSummary s = summarize(errors);
-  CHECK(s.count == 1454);
-  const std::string page = read_file("README.md");
-  CHECK(page.find(fmt::format("{:.1f} %, and 90 % of the errors are below {:.1f} %", 100 * s.median, 100 * s.p90)) !=
-        std::string::npos);
-}
-
 TEST_CASE("shapes predict better than one rate a device, although that rate has seen every run") {
   const OneConstantFormula one(predicted_sets());
   for (const char* name : {"vtrain-large", "vtrain-small", "bloom", "simumax-dense", "zero-bubble", "torchtitan"}) {
