@@ -8,6 +8,7 @@
 #include "sim/cluster/accelerator.hpp"
 #include "sim/cluster/cluster.hpp"
 #include "sim/core/id_vector.hpp"
+#include "sim/cost/device_parameters.hpp"
 #include "sim/cost/group_shapes.hpp"
 #include "sim/cost/layer_collectives.hpp"
 #include "sim/cost/operation_kernels.hpp"
@@ -82,12 +83,6 @@ Accelerator accelerator_from_rates(const DeviceType&, NumberFormat, const Cluste
 EachPass<PassCost> passes_of(const std::vector<Operation>&, const StageShape&, const CostRules&, DeviceTypeId,
                              const Precision&, const Load&, const MeasuredLayer* measured = nullptr,
                              const MinTime& = {});
-
-/// Parameters that one device of a stage keeps: dense ones, divided by tensor or whole, and parameters of experts.
-/// Layers count that the stage owns, and one copy of all that it shares with a layer of another stage.
-struct DeviceParameters {
-  double dense = 0, experts = 0;
-};
 
 /// What a sum of gradients takes after a backward that hides this share of it.
 inline Seconds exposed_sum(const Collectives& sum_of_gradients, double overlap) {

@@ -59,10 +59,6 @@ OpTimes computation_times(const StageCost&);
 /// No device spends less time on an op: see StageCollectives::least_time().
 OpTimes least_times(const StageCost&);
 
-DeviceParameters device_parameters(const std::vector<LayerId>& layers, const Degrees&, const ModelGraph&);
-/// Parameters of the layers of the stage and of its part of the vocabulary.
-DeviceParameters device_parameters(const StageShape&, const ModelGraph&);
-
 /// The cost of a stage for micro-batches of this load on a device of this type.
 StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, const Load&, const MinTime& = {});
 
@@ -71,10 +67,6 @@ StageCost layer_cost(const CostTable&, const StageShape&, LayerId, DeviceTypeId,
 
 /// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);
-
-/// Parameters that each device of a stage with these layers keeps: all that the layers own, and one copy of all that
-/// they share with a layer of another stage.
-double parameters_of(const std::vector<LayerId>& layers, const ModelGraph&);
 
 /// Memory of all that a layer owns, and what each device of a group keeps for a micro-batch of this load.
 /// Where its stage recomputes all, the layer keeps its inputs; the stage as a whole keeps only what enters it. Without

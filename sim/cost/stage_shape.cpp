@@ -1,6 +1,8 @@
-// The names of kinds of recomputation.
+// The names of kinds of recomputation, and the shape of a part of the vocabulary.
 
 #include "sim/cost/stage_shape.hpp"
+
+#include <utility>
 
 #include "sim/core/enum_array.hpp"
 
@@ -19,6 +21,14 @@ std::optional<Recomputation> parse_recomputation(std::string_view word) {
                                 Recomputation::Layers, Recomputation::Half, Recomputation::Outputs})
     if (to_text(r) == word) return r;
   return {};
+}
+
+StageShape vocabulary_shape(const StageShape& stage) {
+  StageShape shape = stage;
+  shape.layers = std::exchange(shape.vocabulary, {});
+  shape.degrees.tensor *= stage.vocabulary_ranks;
+  shape.recomputation = Recomputation::None;
+  return shape;
 }
 
 }  // namespace stagecraft

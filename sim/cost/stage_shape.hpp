@@ -59,4 +59,7 @@ struct StageShape {
   bool recomputes_attention() const { return recomputation == Recomputation::Selective; }
 };
 
+/// The layers of the vocabulary as a tensor group of all ranks divides them.
+StageShape vocabulary_shape(const StageShape& stage);
+
 }  // namespace stagecraft
