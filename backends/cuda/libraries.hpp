@@ -18,7 +18,7 @@ class Library {
   const std::string& where() const { return where_; }
 
  private:
-  void* handle_ = nullptr;  // Never closed: CUDA libraries do not like to go.
+  void* handle_ = nullptr;  // Never closed: CUDA libraries may crash when they are unloaded.
   std::string where_;
 };
 
@@ -73,7 +73,7 @@ struct Nccl {
 /// NCCL calls that never block inside the library, because a call that hangs there cannot be ended.
 namespace stagecraft::cuda {
 
-/// CudaError with what NCCL says. What still goes on has not failed.
+/// CudaError with what NCCL says. ncclInProgress is no error.
 void require(const Nccl&, ncclResult_t, const char* what);
 
 /// Runs the calls in one NCCL group and always closes it: an open group keeps every later call from starting, also

@@ -33,9 +33,9 @@ const LayerTimes& times_on(const Layer& layer, const std::string& type) {
                    fmt::format("it has them for {}", join(types)));
 }
 
-/// What has to be read and written while all parts of a GPU run a layer, so that they slow each other as measured: its
-/// time alone times the slowdown, at a part's share of the memory, but never more than one part alone can move in its
-/// time. Where no slowdown was seen, no more than that share.
+/// What has to be read and written while all parts of a carved GPU (MIG) run a layer, so that they slow each other as
+/// measured: its time alone times the slowdown, at a part's share of the memory, but never more than one part alone can
+/// move in its time. Where no slowdown was seen, no more than that share.
 Bytes measured_traffic(const MeasuredGpu& gpu, const MeasuredLayer& layer, Seconds alone, Bytes counted) {
   const Bytes share{gpu.memory.value / gpu.parts * alone.value};
   const Bytes limit{std::min(gpu.memory, gpu.memory_alone).value * alone.value};

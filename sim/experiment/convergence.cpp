@@ -61,7 +61,7 @@ Curve train(const Experiment& base, const ConvergenceOptions& o, const Method& m
   return curve;
 }
 
-/// What nothing could converge with; said before any time is spent.
+/// Refuses settings with which nothing can converge, before any run.
 void check_asked(const ConvergenceOptions& o, const Experiment& base) {
   real_backend(o.backend);
   simulating_backend(o.simulator);

@@ -15,10 +15,10 @@ struct KeptRun {
   std::string results, spans, memory, scenario;  ///< results.json, spans.csv, memory.csv (may be empty), scenario.yaml.
 };
 
-/// Spans that the runs of a page draw together: it is below 6 MB then, and is whole two seconds after it is opened.
+/// Spans that the runs of a page draw together. With this many, a page is below 6 MB and is drawn within two seconds.
 inline constexpr std::size_t kMostPageSpans = 250'000;
 
-/// What the scripts of the page below need at once. JSON of the spans and curves, which may come later, is appended to
+/// What the scripts of html_page() need at once. JSON of the spans and curves, which may come later, is appended to
 /// `parts`. InputError names a file that is not what it should be.
 Json page_data(std::span<const KeptRun>, std::vector<std::string>& parts, std::size_t most_spans = kMostPageSpans);
 

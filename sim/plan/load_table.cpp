@@ -53,7 +53,7 @@ bool replicas_differ(const LoadTable& loads) {
 
 Load load_of(const Pack& pack, int tokens_of_sample, int pad) { return mean_load({pack}, tokens_of_sample, pad); }
 
-/// Whole numbers below 2^53 are exact as doubles.
+/// Sums are exact: whole numbers below 2^53 are as doubles.
 Load mean_load(const std::vector<Pack>& packs, int tokens_of_sample, int pad) {
   double samples = 0, tokens = 0, squares = 0;
   for (const Pack& pack : packs)

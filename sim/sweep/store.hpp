@@ -37,7 +37,7 @@ class Store {
   /// Replaces the sweep and its points; results stay. InputError if the file belongs to another sweep.
   void describe(const Sweep&, const std::vector<Point>&, const std::vector<std::string>& hashes, const Origin&);
 
-  /// Hashes with a result of this origin, with `retry` only those whose result would be the same again.
+  /// Hashes with a result of this origin. With `retry`, failures that may pass next time are left out.
   std::set<std::string> finished(const Origin&, bool retry) const;
 
   /// Gives each scenario without a result of this origin the newest successful result of another version of the same
@@ -47,7 +47,7 @@ class Store {
   /// Writes one result and commits it. It replaces an earlier one.
   void add(const PointResult&, const Origin&);
 
-  /// The points by number with their results of the last origin.
+  /// The points by number with their results of the run that came last.
   SweepTable table() const;
 
   /// Copies the results of another file of the same sweep and origin; InputError if these differ. If both files have a
@@ -67,7 +67,7 @@ bool may_be_written(const std::string& file);
 /// InputError unless the file has results of a sweep.
 void check_results(const std::string& file);
 
-/// The points in a file by number with their results of the last origin, even while another process writes it.
+/// The points in a file by number with their results of the run that came last, even while another process writes it.
 /// InputError as in check_results().
 SweepTable results_in(const std::string& file);
 

@@ -14,7 +14,7 @@ namespace {
 
 const config::MapSpec kRailPodsFields{
     "Pods of GPU nodes with a leaf switch for each rail, and spines above all leaves.",
-    {config::integer("pods", 1, 1e5).fallback("1").doc("Number of them."),
+    {config::integer("pods", 1, 1e5).fallback("1").doc("Number of pods."),
      config::integer("nodes", 1, 1e5).beside_base().doc("Nodes of one pod."),
      config::integer("gpus", 1, 1024).fallback("8").doc("GPUs of one node, which is the number of rails."),
      type_field(),

@@ -74,7 +74,7 @@ void MpiTransport::receive(int transfer) {
   post_receives();
 }
 
-/// Where receives wait for nothing all of them may start at once, and each takes memory. No message waits for one with
+/// Where no receive waits for anything, all of them may start at once, and each takes memory. No message waits for one with
 /// a greater number, so a run can go on as long as the first is posted.
 void MpiTransport::post_receives() {
   while (!waiting_.empty() && (posted_.size() < kMostReceives || *waiting_.begin() < *posted_.begin())) {

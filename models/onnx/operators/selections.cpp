@@ -37,11 +37,11 @@ OperatorResult gather(const OperatorCall& c) {
       from.insert(from.end(), last, index.end());
       return value_at(c.input(0), from);
     });
-  return {.outputs = {std::move(y)}, .gradients = {GradientWork{0, kIndices}}, .view = c.input(1).constant};
+  return {.outputs = {std::move(y)}, .gradients = {GradientWork{.reads = kIndices}}, .view = c.input(1).constant};
 }
 
 OperatorResult like_indices(const OperatorCall& c) {
-  return {.outputs = {sized(c, c.input(0).type, c.input(1).shape)}, .gradients = {GradientWork{0, kIndices}}};
+  return {.outputs = {sized(c, c.input(0).type, c.input(1).shape)}, .gradients = {GradientWork{.reads = kIndices}}};
 }
 
 OperatorResult gather_nd(const OperatorCall& c) {
@@ -53,13 +53,13 @@ OperatorResult gather_nd(const OperatorCall& c) {
     c.fail(fmt::format("indices of {} into {}", to_text(indices), to_text(x)));
   Shape shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), x.begin() + batch + depth, x.end());
-  return {.outputs = {sized(c, c.input(0).type, std::move(shape))}, .gradients = {GradientWork{0, kIndices}}};
+  return {.outputs = {sized(c, c.input(0).type, std::move(shape))}, .gradients = {GradientWork{.reads = kIndices}}};
 }
 
 /// Data with some numbers replaced by updates. Gradients flow to both.
 OperatorResult scatter(const OperatorCall& c) {
   return {.outputs = {sized(c, c.input(0).type, c.input(0).shape)},
-          .gradients = {GradientWork{0, kIndices}, {}, GradientWork{0, kIndices}}};
+          .gradients = {GradientWork{.reads = kIndices}, {}, GradientWork{.reads = kIndices}}};
 }
 
 OperatorResult concat(const OperatorCall& c) {

@@ -12,8 +12,8 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kGradients = "overlap-grad-reduce";
-constexpr const char* kSeparateMessages = "no-overlap-p2p-communication";
-/// The option that turns a feature on. Messages have one that turns them off.
+constexpr const char* kNoMessageOverlap = "no-overlap-p2p-communication";
+/// The option that turns a feature on. Messages are not among them: their option turns the overlap off.
 constexpr std::pair<Overlap, const char*> kOverlapOptions[] = {{Overlap::Tensor, "tp-comm-overlap"},
                                                                {Overlap::Gradients, kGradients},
                                                                {Overlap::Weights, "overlap-param-gather"},
@@ -32,9 +32,9 @@ OverlapSwitches possible_overlap(const TrainingSetup& s, std::int64_t replicas) 
   return possible;
 }
 
-/// Messages overlap with virtual stages alone.
+/// Without virtual stages, messages do not overlap.
 bool messages_overlap(const MegatronArguments& a, const TrainingSetup& s) {
-  return s.chunks > 1 && !a.has(kSeparateMessages);
+  return s.chunks > 1 && !a.has(kNoMessageOverlap);
 }
 
 void read_switches(MegatronArguments& a, TrainingSetup& s, const OverlapSwitches& possible) {
@@ -52,11 +52,11 @@ void read_switches(MegatronArguments& a, TrainingSetup& s, const OverlapSwitches
       s.without_use.push_back(fmt::format("--{} with nothing that it overlaps", option));
   }
   set(Overlap::Messages, messages_overlap(a, s));
-  if (a.take(kSeparateMessages)) {
+  if (a.take(kNoMessageOverlap)) {
     if (s.chunks > 1)
-      note_match(s, kSeparateMessages, "software.overlap.messages", "false");
+      note_match(s, kNoMessageOverlap, "software.overlap.messages", "false");
     else
-      s.without_use.push_back(fmt::format("--{} without virtual stages", kSeparateMessages));
+      s.without_use.push_back(fmt::format("--{} without virtual stages", kNoMessageOverlap));
   }
 }
 
@@ -90,7 +90,7 @@ void read_gradient_buckets(MegatronArguments& a, TrainingSetup& s, bool in_bucke
 void read_megatron_overlap(MegatronArguments& a, TrainingSetup& s, std::int64_t replicas) {
   const OverlapSwitches possible = possible_overlap(s, replicas);
   const bool sums_next_to_backward = a.has(kGradients) && possible[Overlap::Gradients];
-  if (s.software == "megatron-core") {  // Older stacks are what the options of their time say.
+  if (s.software == "megatron-core") {  // Older stacks have these switches fixed.
     read_switches(a, s, possible);
     if (a.take("cross-entropy-loss-fusion"))
       note_match(s, "cross-entropy-loss-fusion", "software", s.software);
