@@ -100,7 +100,8 @@ class CollectiveList {
 
   void divide_by_context(const Operation& op) {
     const HeadShape heads = head_shape(op);
-    const double rows = rows_of(op) * number_bytes_ / degrees_.tensor;
+    if (load_.exchanged == 0) return;
+    const double rows = rows_of(op) * load_.exchanged * number_bytes_ / degrees_.tensor;
     const Bytes keys{rows * heads.key_value_heads * (heads.query + heads.value)};
     if (shape_.exchange == ContextExchange::AllToAll) {
       const Bytes queries{rows * heads.heads * heads.query}, result{rows * heads.heads * heads.value};

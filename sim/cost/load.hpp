@@ -8,16 +8,18 @@ namespace stagecraft {
 
 /// What one micro-batch gives a device to do: a number of samples, and how these differ from samples of the model's own
 /// length where sequences are packed. `rows` and `pairs` are factors and not counts, because the operations of a model
-/// have different rows: words, copies for experts, patches, one row of a pooled head. Both are exactly 1 for whole
-/// samples.
+/// have different rows: words, copies for experts, patches, one row of a pooled head. All factors are exactly 1 for
+/// whole samples.
 struct Load {
   double samples = 1;
   double rows = 1;   ///< Tokens of a sample over the model's.
   double pairs = 1;  ///< Pairs of a query and a key in a sample over the model's: the sum of the squares of the lengths
                      ///< of its sequences over the square of the model's length.
+  double exchanged = 1;  ///< What the ranks of a context group exchange, over what they would if all of them divided
+                         ///< each sequence.
 
   /// Whether each sample is one sequence of the model's length.
-  bool has_whole_samples() const { return rows == 1 && pairs == 1; }
+  bool has_whole_samples() const { return rows == 1 && pairs == 1 && exchanged == 1; }
   /// Rows of an operation, and these over its rows for whole samples. An operation on samples has as many whatever the
   /// tokens.
   double rows_factor(const Operation& op) const { return op.per_token ? rows : 1; }

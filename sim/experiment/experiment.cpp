@@ -104,6 +104,8 @@ void set_slices(Experiment& e) {
     with_error_context(*e.source, "run", [&](const Value&) {
       require_slices(*e.model, slices.slices);
       const PackedBatches whole = e.run.packs ? *e.run.packs : equal_packs(*e.source, *e.model);
+      if (!whole.ranks.empty())
+        throw InputError("slices of sequences on fewer context ranks are not simulated", "data.pack: balanced");
       if (const int tokens = tokens_of_sample(*e.model); !e.run.packs && tokens % (slices.slices * whole.pad) != 0)
         throw InputError(fmt::format("{} cannot be cut into {} equal slices of a multiple of {}",
                                      pluralize(tokens, "token"), slices.slices, pluralize(whole.pad, "token")),

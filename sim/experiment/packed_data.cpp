@@ -12,6 +12,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/micro_batch_sizes.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/experiment/sequence_lengths.hpp"
 #include "sim/plan/packing.hpp"
 
 namespace stagecraft {
@@ -20,91 +21,20 @@ namespace {
 using config::Problems;
 using config::Value;
 
-constexpr int kMaxLength = 1 << 26;
 constexpr const char* kCode = "loads";
-
-config::Field length_field(const char* name) { return config::integer(name, 1, kMaxLength); }
-config::Field seed_field() {
-  return config::integer("seed", 0, 1e15).fallback("1").doc("Seed of the lengths; each iteration adds its number.");
-}
-
-const config::MapSpec equal_fields{.title = "Equal lengths.",
-                                   .fields = {length_field("length").doc("Tokens of each sequence.")}};
-const config::MapSpec uniform_fields{.title = "Uniform lengths.",
-                                     .fields = {length_field("low").doc("Fewest tokens of a sequence."),
-                                                length_field("high").doc("Most tokens of a sequence."), seed_field()}};
-const config::MapSpec lognormal_fields{
-    .title = "Lognormal lengths.",
-    .fields = {length_field("low").doc("Shorter sequences get this length."),
-               length_field("high").doc("Longer sequences get this length."),
-               config::real("mean", 1, kMaxLength).doc("Mean length before the limits."),
-               config::real("sigma", 0, 10).doc("Standard deviation of the logarithm."), seed_field()}};
-const config::MapSpec bucket_fields{
-    .title = "Sequences whose lengths are uniform in a range.",
-    .fields = {length_field("low").doc("Fewest tokens."), length_field("high").doc("Most tokens."),
-               config::real("weight", 0, 1e15).doc("Count or share of such sequences.")}};
-const config::MapSpec buckets_fields{
-    .title = "Lengths by a histogram.",
-    .fields = {config::list("buckets", config::map("bucket", bucket_fields)).positional().doc("The ranges."),
-               seed_field()}};
-const config::MapSpec listed_fields{
-    .title = "Given lengths.",
-    .fields = {config::list("lengths", length_field("length"))
-                   .doc("Tokens of each sequence; after the last one they begin again.")}};
-const config::MapSpec file_fields{.title = "Lengths in a file.",
-                                  .fields = {config::text("file").doc("A file with one length on each line.")}};
-const config::MapSpec named_fields{.title = "A published distribution.", .fields = {seed_field()}};
-
-/// Published distributions of lengths.
-struct NamedLengths {
-  const char *name, *summary;
-  LengthRule rule;
-};
-const std::vector<NamedLengths>& named_lengths() {
-  using Kind = LengthRule::Kind;
-  static const std::vector<NamedLengths> list{
-      {"megatron-mock",
-       "Megatron-LM's mock data of varying length: lognormal, 1024 to 8192, mean 4096, sigma 1.1",
-       {.kind = Kind::Lognormal, .low = 1024, .high = 8192, .mean = 4096, .sigma = 1.1}},
-      {"sentences",
-       "sentence-transformers' test data: lognormal, 1 to 8192, mean 581, sigma 1.1",
-       {.kind = Kind::Lognormal, .low = 1, .high = 8192, .mean = 581, .sigma = 1.1}},
-      {"articles",
-       "11,167 articles of gemma3-pt by a histogram, up to 32768 tokens, mean 3162",
-       {.kind = Kind::Buckets,
-        .buckets = {{36, 1024, 2523},
-                    {1025, 2048, 1812},
-                    {2049, 4096, 3387},
-                    {4097, 8192, 2932},
-                    {8193, 16384, 503},
-                    {16385, 22043, 10}}}},
-      {"long-align",
-       "LongAlign-10k: 8192 to 65536 tokens, here uniform",
-       {.kind = Kind::Uniform, .low = 8192, .high = 65536}},
-  };
-  return list;
-}
-
-std::vector<config::Variant> length_words() {
-  std::vector<config::Variant> words{{"equal", "All the same", &equal_fields},
-                                     {"uniform", "Each length in a range is as likely", &uniform_fields},
-                                     {"lognormal", "A lognormal distribution, cut to a range", &lognormal_fields},
-                                     {"buckets", "A histogram", &buckets_fields},
-                                     {"list", "Given lengths, in this order", &listed_fields},
-                                     {"file", "Lengths in a file, one on each line", &file_fields}};
-  for (const NamedLengths& named : named_lengths()) words.push_back({named.name, named.summary, &named_fields});
-  return words;
-}
 
 template <class Word>
 struct WordOf {
   const char* word;
   Word value;
 };
-constexpr WordOf<Packing> kPackings[] = {
-    {"none", Packing::None},          {"in-order", Packing::InOrder},
-    {"first-fit", Packing::FirstFit}, {"first-fit-decreasing", Packing::FirstFitDecreasing},
-    {"balanced", Packing::Balanced},  {"workload", Packing::Workload}};
+constexpr WordOf<Packing> kPackings[] = {{"none", Packing::None},
+                                         {"in-order", Packing::InOrder},
+                                         {"first-fit", Packing::FirstFit},
+                                         {"first-fit-decreasing", Packing::FirstFitDecreasing},
+                                         {"balanced", Packing::Balanced},
+                                         {"workload", Packing::Workload},
+                                         {"dynamic-context", Packing::DynamicContext}};
 constexpr WordOf<PackOrder> kOrders[] = {{"given", PackOrder::Given},
                                          {"ascending", PackOrder::Ascending},
                                          {"descending", PackOrder::Descending},
@@ -125,38 +55,11 @@ Word value_of(const WordOf<Word> (&table)[N], const Value& written) {
   throw InternalError("a word that no check let pass");
 }
 
-LengthRule length_rule(const Value& v) {
-  LengthRule rule;
-  const std::string& kind = v.at("kind").text;
-  for (const NamedLengths& named : named_lengths())
-    if (kind == named.name) rule = named.rule;
-  if (const Value* seed = v.find("seed")) rule.seed = static_cast<std::uint64_t>(config::as_real(*seed));
-  if (kind == "equal") rule.high = config::as_int(v.at("length"));
-  if (kind == "uniform" || kind == "lognormal")
-    rule.low = config::as_int(v.at("low")), rule.high = config::as_int(v.at("high"));
-  if (kind == "uniform") rule.kind = LengthRule::Kind::Uniform;
-  if (kind == "lognormal") {
-    rule.kind = LengthRule::Kind::Lognormal;
-    rule.mean = config::as_real(v.at("mean")), rule.sigma = config::as_real(v.at("sigma"));
-  }
-  if (kind == "buckets") {
-    rule.kind = LengthRule::Kind::Buckets;
-    for (const Value& b : v.at("buckets").items)
-      rule.buckets.push_back(
-          {config::as_int(b.at("low")), config::as_int(b.at("high")), config::as_real(b.at("weight"))});
-  }
-  if (kind == "list") {
-    rule.kind = LengthRule::Kind::Listed;
-    for (const Value& n : v.at("lengths").items) rule.listed.push_back(config::as_int(n));
-  }
-  return rule;
-}
-
 /// A whole number of tokens, or a problem at its place.
 int length_of(const Value& v, const char* path) {
   std::string_view rest = v.text;
   const std::optional<int> n = v.is_scalar() ? read_number(rest) : std::nullopt;
-  if (n && rest.empty() && *n >= 1 && *n <= kMaxLength) return *n;
+  if (n && rest.empty() && *n >= 1 && *n <= kMaxSequence) return *n;
   throw InputError(
       {{v.where, path, v.is_scalar() ? fmt::format("'{}' is no number of tokens", v.text) : "a length is one number",
         "a whole number from 1 on", kCode}});
@@ -207,14 +110,38 @@ int replicas_of(const Value& tree) {
   return *std::max_element(counts.begin(), counts.end());
 }
 
+/// The devices of an axis of `plan.group`.
+int group_degree(const Value& tree, const char* axis) {
+  const Value* group = tree.at("plan").find("group");
+  return group && group->has(axis) ? config::as_int(group->at(axis)) : 1;
+}
+
 /// Each context rank has two pieces of a sequence, of which each tensor rank has a part with sequence parallelism.
 int default_pad(const Value& tree) {
   const Value* group = tree.at("plan").find("group");
-  if (!group) return 1;
-  const auto count = [&](const char* key) { return group->has(key) ? config::as_int(group->at(key)) : 1; };
-  const Value* sequence = group->find("sequence");
-  const int tensor = sequence && config::as_bool(*sequence) ? count("tensor") : 1;
-  return count("context") > 1 ? 2 * count("context") * tensor : tensor;
+  const Value* sequence = group ? group->find("sequence") : nullptr;
+  const int tensor = sequence && config::as_bool(*sequence) ? group_degree(tree, "tensor") : 1;
+  const int context = group_degree(tree, "context");
+  return context > 1 ? 2 * context * tensor : tensor;
+}
+
+/// What a context group must be like to give each sequence a part of its ranks.
+void check_dynamic_context(const Value& tree, const PackingRule& rule) {
+  const auto refuse = [&](const std::string& what, const std::string& help) {
+    throw InputError({{tree.at("data").at("pack").where, "data.pack", what, help, kCode}});
+  };
+  const bool is_power = (rule.context & (rule.context - 1)) == 0;
+  if (rule.context < 2 || !is_power)
+    refuse(fmt::format("a context group of {} has no smaller groups of 2, 4, 8 ... ranks for short sequences",
+                       pluralize(rule.context, "device")),
+           "plan.group.context: 8, or another power of two; or pack: balanced");
+  if (rule.room % rule.context != 0)
+    refuse(fmt::format("the room of {} is not a whole number of tokens on each of {} ranks",
+                       pluralize(rule.room, "token"), rule.context),
+           fmt::format("data.room: {}", std::max(1, rule.room / rule.context) * rule.context));
+  if (const Value* type = tree.at("plan").at("group").find("context_type"); type && type->text == "a2a")
+    refuse("with context_type: a2a all ranks of the group exchange heads of each sequence",
+           "plan.group.context_type: p2p");
 }
 
 /// Floating-point operations of a forward of one sequence.
@@ -254,7 +181,9 @@ PackedBatches drawn_batches(const Value& tree, const ModelGraph& model, int toke
                    .order = value_of(kOrders, data.at("order")),
                    .room = data.has("room") ? config::as_int(data.at("room")) : tokens,
                    .pad = data.has("pad") ? config::as_int(data.at("pad")) : default_pad(tree),
-                   .replicas = replicas_of(tree)};
+                   .replicas = replicas_of(tree),
+                   .context = group_degree(tree, "context")};
+  if (rule.packing == Packing::DynamicContext) check_dynamic_context(tree, rule);
   const LengthRule lengths = length_rule(data.at("lengths"));
   std::vector<std::vector<int>> drawn;
   for (int i = 0; i < config::as_int(run.at("iterations")); ++i)
@@ -349,8 +278,7 @@ const config::MapSpec& data_fields() {
   static const config::MapSpec spec{
       .title = "The sequences that a language model is trained on, where they differ in length.",
       .fields = {
-          config::variant("lengths", "kind", length_words)
-              .doc("Tokens of the sequences. Each iteration has as many as run.global_batch says, and draws its own."),
+          sequence_lengths_field(),
           config::choice("pack", words_of(kPackings))
               .fallback("none")
               .doc(
@@ -358,8 +286,12 @@ const config::MapSpec& data_fields() {
                   "in-order: next fit, as in Megatron-LM. first-fit. first-fit-decreasing: longest sequences first. "
                   "balanced: the costliest first, to the pack with the least FLOPs that has room. workload: as "
                   "balanced, but sequences longer than half the room wait for an iteration in which each pack gets one "
-                  "(WLB-LLM)."),
-          length_field("room").optional().doc("Most tokens of a pack. Default: the sequence of the model."),
+                  "(WLB-LLM). dynamic-context: as balanced, but each sequence is divided over the fewest ranks of "
+                  "plan.group.context that have room for it, each for room / context tokens (Megatron-LM's "
+                  "hybrid-context-parallel). Ranks of a group wait for the busiest of them in each op."),
+          config::integer("room", 1, kMaxSequence)
+              .optional()
+              .doc("Most tokens of a pack. Default: the sequence of the model."),
           config::integer("pad", 1, 1 << 20)
               .optional()
               .doc(

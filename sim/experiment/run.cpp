@@ -192,6 +192,11 @@ PlannedExperiment plan_experiment(const Experiment& e) {
   p.planning = Seconds{seconds_since(begin)};
   if (e.run.packs)
     with_error_context(*e.source, "run", [&](const Value&) {
+      if (!e.run.packs->ranks.empty() && !e.software().balanced_context)
+        throw InputError(
+            "each rank of a context group has one piece of a sequence in this software, so that the last "
+            "has most of the work, which is not simulated for smaller groups",
+            "a software with balanced pieces, such as megatron-core; or data.pack: balanced");
       set_loads(p.plan, *e.run.packs, tokens_of_sample(*e.model), e.rules->flows);
     });
   check_group_policy(p);

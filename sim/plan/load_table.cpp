@@ -67,7 +67,36 @@ Load mean_load(const std::vector<Pack>& packs, int tokens_of_sample, int pad) {
           .pairs = squares / (samples * whole * whole)};
 }
 
+namespace {
+
+/// A pack whose sequences have ranks of their own. All ranks of the group wait for each other in each op, so the load
+/// is the most that a rank has, as if all had it.
+Load load_on_ranks(const PackedBatches& batches, std::size_t index, int tokens_of_sample) {
+  const Pack& pack = batches.packs[index];
+  std::vector<double> tokens(batches.context, 0), squares(tokens), received(tokens);
+  for (std::size_t i = 0; i < pack.size(); ++i) {
+    const auto [first, count] = batches.ranks[index][i];
+    const double computed = (pack[i] + batches.pad - 1) / batches.pad * batches.pad;
+    for (int rank = first; rank < first + count; ++rank) {
+      tokens[rank] += computed / count;
+      squares[rank] += computed * computed / count;
+      received[rank] += computed / count * (count - 1);
+    }
+  }
+  const auto most = [](const std::vector<double>& of_ranks) {
+    return *std::max_element(of_ranks.begin(), of_ranks.end());
+  };
+  const double samples = static_cast<double>(pack.size()), whole = tokens_of_sample, context = batches.context;
+  return {.samples = samples,
+          .rows = context * most(tokens) / (samples * whole),
+          .pairs = context * most(squares) / (samples * whole * whole),
+          .exchanged = most(received) / ((context - 1) * most(tokens))};
+}
+
+}  // namespace
+
 Load load_at(const PackedBatches& batches, std::size_t index, int tokens_of_sample) {
+  if (!batches.ranks.empty()) return load_on_ranks(batches, index, tokens_of_sample);
   const Pack& pack = batches.packs[index];
   Load load = load_of(pack, tokens_of_sample, batches.pad);
   if (batches.slices == 1) return load;
@@ -93,6 +122,16 @@ Load load_at(const PackedBatches& batches, std::size_t index, int tokens_of_samp
 
 Load mean_load(const PackedBatches& batches, int tokens_of_sample) {
   Load load = mean_load(batches.packs, tokens_of_sample, batches.pad);
+  if (!batches.ranks.empty()) {
+    double rows = 0, pairs = 0, exchanged = 0;
+    for (std::size_t i = 0; i < batches.packs.size(); ++i) {
+      const Load one = load_at(batches, i, tokens_of_sample);
+      rows += one.samples * one.rows, pairs += one.samples * one.pairs;
+      exchanged += one.samples * one.rows * one.exchanged;
+    }
+    const double samples = load.samples * static_cast<double>(batches.packs.size());
+    return {.samples = load.samples, .rows = rows / samples, .pairs = pairs / samples, .exchanged = exchanged / rows};
+  }
   load.rows /= batches.slices;
   load.pairs /= batches.slices;
   return load;

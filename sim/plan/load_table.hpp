@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/cost/load.hpp"
+#include "sim/plan/context_ranks.hpp"
 
 namespace stagecraft {
 
@@ -21,6 +22,8 @@ struct PackedBatches {
   int slices = 1;         ///< Micro-batches that a pack comes in, a slice in each; it is listed for each of them.
   bool exchange = false;  ///< Ranks share the attention of slices, so that all slices of a pack have equal pairs.
   std::vector<Pack> packs;
+  int context = 1;                            ///< Ranks of a context group.
+  std::vector<std::vector<RankRange>> ranks;  ///< [pack][sequence]: those that divide it; empty: all divide each.
 
   int iterations() const { return static_cast<int>(packs.size()) / (micro_batches * replicas); }
 };

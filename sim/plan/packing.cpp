@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -118,10 +119,44 @@ std::size_t fewest_packs(const std::vector<int>& lengths, const PackingRule& rul
   return static_cast<std::size_t>(std::max<std::int64_t>(1, (tokens + each - 1) / each) * rule.replicas);
 }
 
+ContextRanks ranks_of(const PackingRule& rule) { return {rule.context, rule.room / rule.context, rule.pad}; }
+
+/// Each to the ranks of a pack with the least work that have room; nothing where none have.
+std::vector<Pack> least_work_on_ranks(const std::vector<int>& longest_first, const PackingRule& rule, std::size_t count,
+                                      const WorkOfLength& work) {
+  std::vector<Pack> packs(count);
+  std::vector<ContextRanks> ranks(count, ranks_of(rule));
+  for (const int n : longest_first) {
+    std::size_t best = count;
+    std::optional<RankRange> place;
+    for (std::size_t i = 0; i < count; ++i)
+      if (const auto here = ranks[i].place_of(n);
+          here && (!place || ranks[i].work_on(*here) < ranks[best].work_on(*place)))
+        best = i, place = here;
+    if (!place) return {};
+    packs[best].push_back(n);
+    ranks[best].put(*place, n, work(n));
+  }
+  return packs;
+}
+
+/// The ranks of each sequence of a pack, whose sequences lie in the order in which they were packed.
+std::vector<RankRange> ranks_of(const Pack& pack, const PackingRule& rule, const WorkOfLength& work) {
+  ContextRanks ranks = ranks_of(rule);
+  std::vector<RankRange> places;
+  for (const int n : pack) {
+    places.push_back(ranks.place_of(n).value());
+    ranks.put(places.back(), n, work(n));
+  }
+  return places;
+}
+
 std::vector<Pack> balance(const std::vector<int>& lengths, const PackingRule& rule, const WorkOfLength& work) {
   const std::vector<int> sorted = longest_first(lengths);
   for (std::size_t count = fewest_packs(lengths, rule); count < sorted.size(); ++count)
-    if (auto packs = least_work_first(sorted, rule, count, work); !packs.empty()) {
+    if (auto packs = rule.packing == Packing::DynamicContext ? least_work_on_ranks(sorted, rule, count, work)
+                                                             : least_work_first(sorted, rule, count, work);
+        !packs.empty()) {
       std::erase_if(packs, [](const Pack& p) { return p.empty(); });
       return packs;
     }
@@ -200,6 +235,7 @@ std::vector<Pack> pack_sequences(const std::vector<int>& lengths, const PackingR
       return first_fit(longest_first(lengths), rule);
     case Packing::Balanced:
     case Packing::Workload:
+    case Packing::DynamicContext:
       return balance(lengths, rule, work);
   }
   std::vector<Pack> packs;
@@ -238,8 +274,11 @@ PackedBatches pack_iterations(const std::vector<std::vector<int>>& lengths, cons
     packed.push_back(pack_sequences(one, rule, work));
     max_micro_batches = std::max(max_micro_batches, (packed.back().size() + rule.replicas - 1) / rule.replicas);
   }
-  PackedBatches batches{
-      .replicas = rule.replicas, .micro_batches = static_cast<int>(max_micro_batches), .pad = rule.pad, .packs = {}};
+  PackedBatches batches{.replicas = rule.replicas,
+                        .micro_batches = static_cast<int>(max_micro_batches),
+                        .pad = rule.pad,
+                        .packs = {},
+                        .ranks = {}};
   for (std::vector<Pack>& packs : packed) {
     if (!divide_packs(packs, max_micro_batches * rule.replicas))
       throw InputError(fmt::format("an iteration has {}, but {} on each of {} need more",
@@ -251,6 +290,10 @@ PackedBatches pack_iterations(const std::vector<std::vector<int>>& lengths, cons
     for (std::vector<Pack>& own_packs : of_replica) order_packs(own_packs, rule.order, work);
     for (std::size_t j = 0; j < max_micro_batches; ++j)
       for (std::vector<Pack>& own_packs : of_replica) batches.packs.push_back(std::move(own_packs[j]));
+  }
+  if (rule.packing == Packing::DynamicContext) {
+    batches.context = rule.context;
+    for (const Pack& pack : batches.packs) batches.ranks.push_back(ranks_of(pack, rule, work));
   }
   return batches;
 }

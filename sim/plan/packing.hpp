@@ -36,7 +36,9 @@ double work_of(const Pack&, const WorkOfLength&);
 /// FirstFit: the first pack with room; FirstFitDecreasing: with the longest sequences first, which needs at most 11/9
 /// of the fewest packs and 2/3. Balanced: the costliest sequence first, to the pack with the least work that has room.
 /// Workload: as balanced, but long sequences wait until there is one for each pack (WLB-LLM, arXiv:2503.17924).
-enum class Packing : std::uint8_t { None, InOrder, FirstFit, FirstFitDecreasing, Balanced, Workload };
+/// DynamicContext: as balanced, but each sequence goes to the fewest context ranks with room for it (ContextRanks), and
+/// a pack has as much work as its busiest rank.
+enum class Packing : std::uint8_t { None, InOrder, FirstFit, FirstFitDecreasing, Balanced, Workload, DynamicContext };
 /// Hill: small, large, small: odd places of the sorted packs ascend, even places descend.
 enum class PackOrder : std::uint8_t { Given, Ascending, Descending, Hill };
 /// Which packs a replica gets: in turn, or each the largest first to the replica with the least work or tokens that
@@ -50,6 +52,7 @@ struct PackingRule {
   int room = 1;                        ///< Tokens of a pack.
   int pad = 1;                         ///< A sequence takes a multiple of these tokens.
   int replicas = 1;
+  int context = 1;  ///< Ranks that divide each sequence of a pack, or some of them each.
 };
 
 /// Packs of all these sequences, none of which is longer than the room.

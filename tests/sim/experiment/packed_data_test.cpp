@@ -159,6 +159,40 @@ TEST_CASE("hill order is faster than the order of the data") {
   CHECK(hill < 0.97 * given);
 }
 
+TEST_CASE("sequences of one context rank each take the time of as many replicas without a context group") {
+  const std::string lengths = "data.lengths={kind: equal, length: 512}";
+  const CompiledExperiment together = compile(
+      scenario(kLarge, {"cluster=superpod-h100-256", "software=megatron-no-overlap", "model.flash_attention=true",
+                        "plan={planner: balanced, stages: 4, micro_batch_size: 1, group: {context: 2}}",
+                        "run={schedule: 1f1b, global_batch: 16}", "data.pack=dynamic-context", lengths}));
+  const CompiledExperiment apart = compile(
+      scenario(kLarge, {"cluster=superpod-h100-256", "software=megatron-no-overlap", "model.flash_attention=true",
+                        "plan={planner: balanced, stages: 4, micro_batch_size: 1, replicas: 2}",
+                        "run={schedule: 1f1b, global_batch: 16}", "data.pack=none", lengths}));
+  REQUIRE(together.experiment.run.micro_batches == apart.experiment.run.micro_batches);
+  for (const StageId s : together.plan.stages.ids()) {
+    const StageCost &a = together.costs.at(s, 0, 0), &b = apart.costs.at(s, 0, 0);
+    CHECK(a.passes.forward.products.value == doctest::Approx(b.passes.forward.products.value).epsilon(1e-12));
+    CHECK(a.passes.forward.attention.value == doctest::Approx(b.passes.forward.attention.value).epsilon(1e-12));
+    CHECK(a.passes.forward.total().value == doctest::Approx(b.passes.forward.total().value).epsilon(1e-12));
+    CHECK(a.memory.stash.value == doctest::Approx(b.memory.stash.value).epsilon(1e-12));
+  }
+}
+
+TEST_CASE("what a context group cannot divide by sequence is refused at data.pack") {
+  const std::vector<std::string> sets{"cluster=superpod-h100-256", "software=megatron-no-overlap",
+                                      "model.flash_attention=true", "run={schedule: 1f1b, global_batch: 16}",
+                                      "data={lengths: {kind: equal, length: 512}, pack: dynamic-context}"};
+  const auto refused = [&](const std::string& group, const std::string& set) {
+    return problem(kLarge,
+                   with(with(sets, "plan={planner: balanced, stages: 4, micro_batch_size: 1" + group + "}"), set));
+  };
+  CHECK(refused("", "run.seed=1").path == "data.pack");
+  CHECK(refused(", group: {context: 4}", "data.room=1022").help == "data.room: 1020");
+  CHECK(refused(", group: {context: 4, context_type: a2a}", "run.seed=1").help == "plan.group.context_type: p2p");
+  CHECK(refused(", group: {context: 2}", "software=torchtitan").help.find("megatron-core") != std::string::npos);
+}
+
 TEST_CASE("orders of every kind are valid with loads") {
   for (const std::string schedule : {"gpipe", "zb-h1", "zb-v", "interleaved", "dualpipev", "chimera"}) {
     CAPTURE(schedule);

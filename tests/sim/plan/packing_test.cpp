@@ -125,7 +125,7 @@ TEST_CASE("packs go to replicas in turn, or to the one with the least work") {
   CHECK(balanced < 1.01);
 }
 
-TEST_CASE("iterations have as many micro-batches as the one that needs longest_here") {
+TEST_CASE("iterations have as many micro-batches as the one that needs most") {
   const PackedBatches batches = pack_iterations(
       {{5, 5, 5, 5}, {9, 9, 9, 9}}, {.packing = Packing::InOrder, .room = 10, .replicas = 2}, test::gpt_work);
   CHECK(batches.micro_batches == 2);

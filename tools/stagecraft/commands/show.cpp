@@ -89,9 +89,14 @@ std::string loads_text(const CompiledExperiment& p) {
   const PackedBatches* packs = p.experiment.run.packs.get();
   if (!packs) return "all micro-batches are alike\n";
   const int tokens = tokens_of_sample(p.model());
-  constexpr const char* kRow = "{:<9} {:<11} {:<7} {:>9} {:>8} {:>14} {:>12} {:>9}\n";
-  std::string text =
-      fmt::format(kRow, "iteration", "micro-batch", "replica", "sequences", "tokens", "pairs", "time", "of mean");
+  const auto ranks = [&](std::size_t pack) {
+    std::string counts;
+    for (const RankRange& range : packs->ranks[pack]) counts += fmt::format(" {}", range.count);
+    return counts;
+  };
+  constexpr const char* kRow = "{:<9} {:<11} {:<7} {:>9} {:>8} {:>14} {:>12} {:>9}{}\n";
+  std::string text = fmt::format(kRow, "iteration", "micro-batch", "replica", "sequences", "tokens", "pairs", "time",
+                                 "of mean", packs->ranks.empty() ? "" : " ranks of each sequence");
   for (std::size_t i = 0; i < packs->packs.size(); ++i) {
     const auto replica = static_cast<int>(i % packs->replicas);
     const auto micro = static_cast<int>(i / packs->replicas);
@@ -100,7 +105,8 @@ std::string loads_text(const CompiledExperiment& p) {
     text += fmt::format(kRow, micro / packs->micro_batches, micro % packs->micro_batches, replica, load.samples,
                         fmt::format("{:.0f}", load.samples * load.rows * tokens),
                         fmt::format("{:.0f}", load.samples * load.pairs * tokens * tokens), to_text(time),
-                        fmt::format("{:.3f}", time / time_of_load(p, replica, LoadTable::kMean)));
+                        fmt::format("{:.3f}", time / time_of_load(p, replica, LoadTable::kMean)),
+                        packs->ranks.empty() ? "" : ranks(i));
   }
   return text;
 }
