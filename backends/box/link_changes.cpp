@@ -16,7 +16,7 @@
 namespace stagecraft::box {
 namespace {
 
-/// Waits until one of the files can be read, at most `seconds`. The first that can be read, or -1.
+/// Waits until one of the files can be read, at most `seconds`. Returns the first that can be read, or -1.
 int wait_for(std::initializer_list<int> files, double seconds) {
   std::vector<pollfd> polled;
   for (const int file : files) polled.push_back({file, POLLIN, 0});
@@ -39,8 +39,8 @@ bool are_equal(const Condition& a, const Condition& b) {
 
 }  // namespace
 
-void follow_changes(const Network& network, int begin, int stop,
-                    const std::function<void(LinkId, const Condition&)>& apply) {
+void apply_link_changes(const Network& network, int begin, int stop,
+                        const std::function<void(LinkId, const Condition&)>& apply) {
   for (int file = -1; file != begin;)
     if ((file = wait_for({stop, begin}, kInfinity)) == stop) return;
   const double origin = steady_seconds();

@@ -71,8 +71,8 @@ class HeldNetwork {
   void change_links_from(int begin) {
     changing_ = std::thread([this, begin] {
       try {
-        follow_changes(network_, begin, stop_.number(),
-                       [this](LinkId link, const Condition& condition) { change(link, condition); });
+        apply_link_changes(network_, begin, stop_.number(),
+                           [this](LinkId link, const Condition& condition) { change(link, condition); });
       } catch (const BackendError& e) {
         fmt::print(stderr, "failed: {}\n", e.what());
         _exit(4);  // The network goes with this process, so that the run over it fails too.

@@ -23,11 +23,11 @@ namespace stagecraft::sg {
 namespace {
 
 /// How `work` ended, as the child tells it: the first letter of its message, then texts that end with a zero byte.
-enum class Outcome : char { Done = 'd', Input = 'i', Infeasible = 'n', Bug = 'b', Failed = 'f' };
+enum class ChildEnd : char { Done = 'd', Input = 'i', Infeasible = 'n', Bug = 'b', Failed = 'f' };
 
-std::string outcome_message(Outcome outcome, std::string_view message, std::string_view help = {},
-                            std::string_view code = {}, std::string_view detail = {}) {
-  std::string text(1, static_cast<char>(outcome));
+std::string end_message(ChildEnd end, std::string_view message, std::string_view help = {}, std::string_view code = {},
+                        std::string_view detail = {}) {
+  std::string text(1, static_cast<char>(end));
   text.append(message).append(1, '\0').append(help).append(1, '\0').append(code).append(1, '\0').append(detail);
   return text;
 }
@@ -39,41 +39,41 @@ std::string input_error_message(const InputError& error) {
     message += problem.path.empty() ? full_message(problem) : problem.path + ": " + full_message(problem);
     if (help.empty()) help = problem.help;
   }
-  return outcome_message(Outcome::Input, message, help);
+  return end_message(ChildEnd::Input, message, help);
 }
 
 std::string run_and_describe(const std::function<void()>& work) {
   try {
     work();
-    return outcome_message(Outcome::Done, {});
+    return end_message(ChildEnd::Done, {});
   } catch (const InputError& error) {
     return input_error_message(error);
   } catch (const Infeasible& error) {
     const Diagnostic& problem = error.problem();
-    return outcome_message(Outcome::Infeasible, problem.message, problem.help, problem.code, problem.detail);
+    return end_message(ChildEnd::Infeasible, problem.message, problem.help, problem.code, problem.detail);
   } catch (const InternalError& error) {
-    return outcome_message(Outcome::Bug, error.what());
+    return end_message(ChildEnd::Bug, error.what());
   } catch (const std::exception& error) {
-    return outcome_message(Outcome::Failed, error.what());
+    return end_message(ChildEnd::Failed, error.what());
   } catch (...) {
-    return outcome_message(Outcome::Failed, "an exception that is none of the standard library's");
+    return end_message(ChildEnd::Failed, "an exception that is none of the standard library's");
   }
 }
 
 /// Returns if the work was done, else throws here what it threw in the child.
-void throw_again(const std::string& outcome) {
-  const std::vector<std::string> texts = split(std::string_view(outcome).substr(1), '\0');
+void throw_again(const std::string& ended) {
+  const std::vector<std::string> texts = split(std::string_view(ended).substr(1), '\0');
   const std::string &message = texts.at(0), &help = texts.at(1), &code = texts.at(2), &detail = texts.at(3);
-  switch (static_cast<Outcome>(outcome.front())) {
-    case Outcome::Done:
+  switch (static_cast<ChildEnd>(ended.front())) {
+    case ChildEnd::Done:
       return;
-    case Outcome::Input:
+    case ChildEnd::Input:
       throw InputError(message, help);
-    case Outcome::Infeasible:
+    case ChildEnd::Infeasible:
       throw Infeasible(code, message, help, detail);
-    case Outcome::Bug:
+    case ChildEnd::Bug:
       throw InternalError(message);
-    case Outcome::Failed:
+    case ChildEnd::Failed:
       throw BackendError("simgrid: " + message);
   }
 }

@@ -18,7 +18,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr int kTimed = 60;  ///< Iterations of which the time of an update is taken.
+constexpr int kTimedIterations = 60;  ///< Iterations of which the time of an update is taken.
 
 Bytes most_memory(const Report& report) {
   Bytes peak;
@@ -36,7 +36,7 @@ Experiment experiment_of(const Experiment& base, const Method& method, int itera
 
 /// Time of an update, simulated and on threads. The learning rate is 0, which takes as long and cannot diverge.
 void take_times(const Experiment& base, const ConvergenceOptions& o, const Method& method, MethodRuns& runs) {
-  Experiment e = experiment_of(base, method, kTimed);
+  Experiment e = experiment_of(base, method, kTimedIterations);
   e.training.optimizer.learning_rate = 0;
   const CompiledExperiment c = compile(e);
   const Outcome simulated = run(c, o.simulator);

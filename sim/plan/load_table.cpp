@@ -152,10 +152,10 @@ void set_loads(Plan& plan, const PackedBatches& batches, int tokens_of_sample, b
   LoadTable loads;
   loads.replicas = batches.replicas;
   loads.slices = batches.slices;
-  std::map<Load, int> number;
+  std::map<Load, int> class_numbers;
   for (std::size_t i = 0; i < batches.packs.size(); ++i) {
     const Load load = load_at(batches, i, tokens_of_sample);
-    const auto [at, is_new] = number.try_emplace(load, static_cast<int>(loads.classes.size()));
+    const auto [at, is_new] = class_numbers.try_emplace(load, static_cast<int>(loads.classes.size()));
     if (is_new) loads.classes.push_back(load);
     loads.class_of.push_back(at->second);
   }

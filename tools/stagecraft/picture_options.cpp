@@ -52,7 +52,7 @@ Argument draw_argument(const std::vector<std::string>& pictures) {
           fmt::format("With --svg or --pdf: {} (default: {})", join(pictures), pictures.front())};
 }
 
-bool draws(const Arguments& a) { return a.has("svg") || a.has("pdf"); }
+bool asks_for_picture(const Arguments& a) { return a.has("svg") || a.has("pdf"); }
 
 void check_picture_options(const Arguments& a, const std::vector<std::string>& pictures) {
   for (const char* option : {"svg", "pdf"})
@@ -61,13 +61,13 @@ void check_picture_options(const Arguments& a, const std::vector<std::string>& p
       check_output_of(a, option);
     }
   for (const char* option : {"size", "title", "draw"})
-    if ((option != std::string("draw") || !pictures.empty()) && a.has(option) && !draws(a))
+    if ((option != std::string("draw") || !pictures.empty()) && a.has(option) && !asks_for_picture(a))
       throw InputError(fmt::format("--{} is for pictures", option), "add --svg FILE or --pdf FILE");
   size_of(a);
-  if (!pictures.empty()) drawn_picture(a, pictures);
+  if (!pictures.empty()) picture_name(a, pictures);
 }
 
-std::string drawn_picture(const Arguments& a, const std::vector<std::string>& pictures) {
+std::string picture_name(const Arguments& a, const std::vector<std::string>& pictures) {
   if (!a.has("draw")) return pictures.front();
   const std::string name = a.text("draw");
   if (std::find(pictures.begin(), pictures.end(), name) == pictures.end())
@@ -76,7 +76,7 @@ std::string drawn_picture(const Arguments& a, const std::vector<std::string>& pi
 }
 
 void write_pictures(const Arguments& a, const std::function<Picture(const PictureSize&)>& draw) {
-  if (!draws(a)) return;
+  if (!asks_for_picture(a)) return;
   const Picture picture = draw(size_of(a));
   if (a.has("svg")) {
     write_output_of(a, "svg", to_svg(picture), CommentStyle::Markup);

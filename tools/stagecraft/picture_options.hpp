@@ -16,11 +16,11 @@ std::vector<Argument> picture_arguments(const std::string& what, const std::stri
 Argument draw_argument(const std::vector<std::string>& pictures);
 
 /// Whether a picture is asked for.
-bool draws(const Arguments&);
+bool asks_for_picture(const Arguments&);
 /// Checks the options before anything runs.
 void check_picture_options(const Arguments&, const std::vector<std::string>& pictures = {});
 /// The picture of --draw.
-std::string drawn_picture(const Arguments&, const std::vector<std::string>& pictures);
+std::string picture_name(const Arguments&, const std::vector<std::string>& pictures);
 
 /// Writes the files that --svg and --pdf name.
 void write_pictures(const Arguments&, const std::function<Picture(const PictureSize&)>& draw);

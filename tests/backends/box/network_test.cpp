@@ -146,7 +146,7 @@ TEST_CASE("links change at the moments that their changes say, from the begin on
   std::map<int, double> rates;
   double late = 0;
   const double origin = real::steady_seconds();
-  box::follow_changes(network, begin.number(), stop.number(), [&](LinkId link, const Condition& condition) {
+  box::apply_link_changes(network, begin.number(), stop.number(), [&](LinkId link, const Condition& condition) {
     rates[link.value] = condition.rate;
     if (link == LinkId{0}) late = real::steady_seconds() - origin;
     const std::uint64_t one = 1;

@@ -74,7 +74,7 @@ int print_table(const Arguments& a) {
     print(table_in_format(table, a.text("format"), layout));
   else
     print_runs(table, layout, plans_text(runs), limits_text(runs), scenario_changes_text(files));
-  if (!draws(a)) return 0;
+  if (!asks_for_picture(a)) return 0;
   const std::vector<TimelineStrip> strips = timelines_of(files);
   write_pictures(a, [&](const PictureSize& size) { return strips_picture(strips, {}, size); });
   return 0;
@@ -100,7 +100,7 @@ ScheduleTable table_of(const Arguments& a, const std::string& file, SortKey by) 
   if (a.has("backend")) o.backend = a.text("backend");
   o.by = by;
   o.replay = replay_rows(a, o.backend, kCompareReplay);
-  o.keep = a.flag("gantt") || draws(a);
+  o.keep = a.flag("gantt") || asks_for_picture(a);
   const Experiment experiment = load_experiment(file, a.list("set"));
   const NotedInterrupt noted;
   const StopScope scope(NotedInterrupt::came);

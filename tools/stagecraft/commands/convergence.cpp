@@ -20,7 +20,7 @@ namespace {
 const std::vector<std::string> kConvergencePictures{"updates", "simulated", "measured"};
 
 LossOver drawn_over(const Arguments& a) {
-  const std::string name = drawn_picture(a, kConvergencePictures);
+  const std::string name = picture_name(a, kConvergencePictures);
   return name == "updates" ? LossOver::Updates : name == "simulated" ? LossOver::Simulated : LossOver::Measured;
 }
 
@@ -64,7 +64,7 @@ int execute_convergence(const Arguments& a) try {
   o.measure = !a.flag("no-measure");
   const std::vector<double> targets = targets_of(a);
   check_picture_options(a, kConvergencePictures);
-  if (draws(a) && drawn_over(a) == LossOver::Measured && a.flag("no-measure"))
+  if (asks_for_picture(a) && drawn_over(a) == LossOver::Measured && a.flag("no-measure"))
     throw InputError("--draw measured needs measured times", "leave out --no-measure");
   if (a.has("out")) make_folder(a, {"convergence.csv", "tta.csv", "convergence.svg"});
   const Experiment experiment = load_experiment(a.text("FILE"), a.list("set"));

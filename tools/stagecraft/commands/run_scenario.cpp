@@ -117,13 +117,13 @@ const std::vector<std::string> kRunPictures{"timeline", "memory"};
 
 /// Writes the picture that --draw names to --svg and --pdf: one iteration, or all of the memory curves.
 void draw_run(const Arguments& a, const CompiledExperiment& c, const Outcome& o) {
-  if (draws(a) && !o.timeline.instruction_times) {
+  if (asks_for_picture(a) && !o.timeline.instruction_times) {
     print_error("nothing is drawn: instructions were not timed (run.gpu.timing: off)\n");
     return;
   }
   write_pictures(a, [&](const PictureSize& size) {
     const std::string& title = c.experiment.title;
-    if (drawn_picture(a, kRunPictures) == "memory")
+    if (picture_name(a, kRunPictures) == "memory")
       return memory_picture(c.program, o.timeline, o.report, c.cluster(), title, size);
     return timeline_picture(c.program, o.timeline, c.cluster(), title, size, 0);
   });
@@ -172,7 +172,8 @@ void note_broken_rules(const CompiledExperiment& compiled) {
 
 /// Whether an output has the instructions of all replicas: a file, a picture, or the timeline that --details draws.
 bool lists_instructions(const Arguments& a) {
-  return a.has("out") || a.has("trace") || a.has("html") || draws(a) || (a.flag("details") && !a.flag("no-gantt"));
+  return a.has("out") || a.has("trace") || a.has("html") || asks_for_picture(a) ||
+         (a.flag("details") && !a.flag("no-gantt"));
 }
 
 std::string backend_of(const Arguments& a, const Plan& plan) {

@@ -63,7 +63,7 @@ std::map<std::string, std::string> labels_of(const Arguments& a) {
 
 SweepView view_of(const Arguments& a) {
   using Kind = SweepView::Kind;
-  const std::string name = drawn_picture(a, kSweepPictures);
+  const std::string name = picture_name(a, kSweepPictures);
   const auto text = [&](const char* option) { return a.has(option) ? a.text(option) : std::string(); };
   return {name == "map"     ? Kind::Map
           : name == "front" ? Kind::Front
@@ -81,9 +81,9 @@ SweepRequest read(const Arguments& a) {
   check_picture_options(a, kSweepPictures);
   SweepRequest request{options_of(a), {}};
   request.plan = plan_sweep(request.options);
-  if (draws(a)) check_sweep_view(planned_table(request.plan), view_of(a));
+  if (asks_for_picture(a)) check_sweep_view(planned_table(request.plan), view_of(a));
   for (const char* option : {"metric", "over", "by"})
-    if (a.has(option) && !draws(a))
+    if (a.has(option) && !asks_for_picture(a))
       throw InputError(fmt::format("--{} is for pictures", option), "add --svg FILE or --pdf FILE");
   return request;
 }
