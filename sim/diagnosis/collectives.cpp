@@ -122,7 +122,7 @@ std::optional<Finding> group_collectives(const DiagnosisInput& in) {
   if (lost.value <= 0) return {};
   const std::string collectives = "Collectives inside groups of " + pluralize(devices, "device");
   Finding f = finding(in, "group-collectives", pluralize(devices, "device") + " of a group", lost);
-  f.sentence = fmt::format("{} (tensor {}, context {}, expert {}) take {} of the period.", collectives, degrees.tensor,
+  f.sentence = fmt::format("{} (tensor {}, context {}, expert {}) cost {} of the period.", collectives, degrees.tensor,
                            degrees.context, degrees.expert, percent(f.share));
   if (auto link = slow_group_link(in, groups_of_passes(in.plan()), collectives, lost)) f = std::move(*link);
   suggest_overlap(in, {Overlap::Tensor}, "collectives of the tensor group next to matrix products", f);

@@ -18,15 +18,18 @@ bool is_plain(char c) {
          std::string_view("_-./=:,+@%").find(c) != std::string_view::npos;
 }
 
-/// "saves 23.1 % of the time per sample: 58.2 ms for 64 samples". A simulation of a measured run gives a share alone.
-std::string saving_text(const ChangedRun& run, bool measured) {
-  const std::string share =
-      fmt::format("{} {} of the time per sample", run.saved >= 0 ? "saves" : "costs", percent(std::abs(run.saved)));
-  if (measured) return share + " of a simulation; not measured";
-  return fmt::format("{}: {} for {}, simulated", share, to_text(run.period), pluralize(run.samples, "sample"));
-}
-
 bool keeps_batch(const Suggestion& s, const Diagnosis& d) { return !s.run || s.run->samples == d.samples; }
+
+/// "saves 23.1 % of the period: 58.2 ms", and with another batch "saves 23.1 % of the time per sample: 58.2 ms for 64
+/// samples". A simulation of a measured run gives a share alone.
+std::string saving_text(const Suggestion& s, const Diagnosis& d) {
+  const ChangedRun& run = *s.run;
+  const std::string share = fmt::format("{} {} of the {}", run.saved >= 0 ? "saves" : "costs",
+                                        percent(std::abs(run.saved)), keeps_batch(s, d) ? "period" : "time per sample");
+  if (d.measured) return share + " of a simulation; not measured";
+  const std::string batch = keeps_batch(s, d) ? "" : " for " + pluralize(run.samples, "sample");
+  return fmt::format("{}: {}{}, simulated", share, to_text(run.period), batch);
+}
 
 /// Flags of a framework that are longer, such as a layout of all layers, come after what they save, on their own line.
 constexpr std::size_t kLongFlags = 120;
@@ -35,7 +38,7 @@ constexpr std::size_t kLongFlags = 120;
 std::string suggestion_text(const Suggestion& s, const Diagnosis& d, const std::string& before = {}) {
   const std::string text = fmt::format("{}{}: {}{}", keeps_batch(s, d) ? "" : "with another batch: ", s.change,
                                        before.empty() ? "" : before + " and ", options_text(s));
-  const std::string saving = s.run ? saving_text(*s.run, d.measured) : "not simulated";
+  const std::string saving = s.run ? saving_text(s, d) : "not simulated";
   if (s.flags.size() > kLongFlags) return fmt::format("{}\n    {}\n    {}", text, saving, s.flags);
   return fmt::format("{}\n    {}{}{}", text, s.flags, s.flags.empty() ? "" : s.run ? " " : ": ", saving);
 }
