@@ -57,7 +57,7 @@ test('the cards and the diagnosis have the numbers and sentences of the results,
     assert.ok(cards.includes(number), `${number} in ${cards}`);
   const answer = await text('answer'), best = r.diagnosis[0].suggestions.find(s => s.samples === r.samples), larger = r.diagnosis[0].suggestions.find(s => s.samples !== r.samples);
   assert.ok(answer.startsWith(`${r.diagnosis[0].sentence}\n`), answer);
-  assert.ok(answer.includes(`Try ${best.change}: --set ${best.sets[0]} saves ${(100 * best.saved).toFixed(1)} % of the time per sample`), answer);
+  assert.ok(answer.includes(`Try ${best.change}: --set ${best.sets[0]} saves ${(100 * best.saved).toFixed(1)} % of the period`), answer);
   assert.ok(larger.saved > best.saved && answer.includes(`Or with another batch: ${larger.change}: `), answer);
   await browser.evaluate('scrollTo(0, 0)');
   const rows = await browser.evaluate('document.getElementById("view").getBoundingClientRect().top + report.rows().at(-1).y + report.rows().at(-1).height');

@@ -21,7 +21,7 @@ function diagnosisLines(diagnosis, batch) {
   const helpful = helpfulSuggestions(first.suggestions, batch), [best] = helpful, keeps = best && keepsBatch(best, batch);
   const other = keeps && helpful.find(s => !keepsBatch(s, batch) && s.saved > best.saved), lines = [{ text: first.sentence }];
   for (const [word, s] of [['Try', best], ['Or', other]])
-    if (s) lines.push({ text: `${word} ${suggestedChange(s, batch)}: `, code: s.sets.map(set => `--set ${shellWord(set)}`).join(' '), after: s.saved === undefined ? '' : ` ${savingText(s)}` });
+    if (s) lines.push({ text: `${word} ${suggestedChange(s, batch)}: `, code: s.sets.map(set => `--set ${shellWord(set)}`).join(' '), after: s.saved === undefined ? '' : ` ${savingText(s, batch)}` });
   const [next] = diagnosis.slice(1).filter(f => f.share > 0.05);
   if (next) lines.push({ text: `Next: ${next.sentence}` });
   return lines;
@@ -39,13 +39,15 @@ function suggestionList(suggestions, batch) {
   const list = element('ul');
   for (const s of helpful) {
     const item = element('li', `${suggestedChange(s, batch)}: `);
-    item.append(element('code', s.sets.map(set => `--set ${shellWord(set)}`).join(' ')), s.saved === undefined ? ', not simulated' : `, ${savingText(s)}`);
+    item.append(element('code', s.sets.map(set => `--set ${shellWord(set)}`).join(' ')), s.saved === undefined ? ', not simulated' : `, ${savingText(s, batch)}`);
     list.append(item);
   }
   return list;
 }
-function savingText({ saved, period_s: period, samples }) {
-  return `${saved >= 0 ? 'saves' : 'costs'} ${percentText(Math.abs(saved))} of the time per sample: ${secondsText(period)} for ${samples} sample${samples === 1 ? '' : 's'}, simulated.`;
+function savingText(s, batch) {
+  const { saved, period_s: period, samples } = s, keeps = keepsBatch(s, batch);
+  const share = `${saved >= 0 ? 'saves' : 'costs'} ${percentText(Math.abs(saved))} of the ${keeps ? 'period' : 'time per sample'}: ${secondsText(period)}`;
+  return `${share}${keeps ? '' : ` for ${samples} sample${samples === 1 ? '' : 's'}`}, simulated.`;
 }
 function fillLines(place, lines) {
   place.replaceChildren(...lines.map(({ text, code, after }) => {
