@@ -1,4 +1,4 @@
-// What a real run leaves: records of a process and, from those of all processes, weights, losses and evaluations.
+// What a real run leaves: records of a process and, from all processes, weights, losses and evaluations.
 
 #include <algorithm>
 

@@ -132,12 +132,12 @@ void check_dynamic_context(const Value& tree, const PackingRule& rule) {
   };
   const bool is_power = (rule.context & (rule.context - 1)) == 0;
   if (rule.context < 2 || !is_power)
-    refuse(fmt::format("a context group of {} has no smaller groups of 2, 4, 8 ... ranks for short sequences",
+    refuse(fmt::format("a context group of {} has no halves, quarters and so on for short sequences",
                        pluralize(rule.context, "device")),
            "plan.group.context: 8, or another power of two; or pack: balanced");
   if (rule.room % rule.context != 0)
-    refuse(fmt::format("the room of {} is not a whole number of tokens on each of {} ranks",
-                       pluralize(rule.room, "token"), rule.context),
+    refuse(fmt::format("the room of {} is no whole number of tokens on each of {}", pluralize(rule.room, "token"),
+                       pluralize(rule.context, "rank")),
            fmt::format("data.room: {}", std::max(1, rule.room / rule.context) * rule.context));
   if (const Value* type = tree.at("plan").at("group").find("context_type"); type && type->text == "a2a")
     refuse("with context_type: a2a all ranks of the group exchange heads of each sequence",

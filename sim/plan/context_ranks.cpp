@@ -15,12 +15,12 @@ int ContextRanks::tokens_on_each(int length, int ranks) const {
 }
 
 std::optional<RankRange> ContextRanks::place_of(int length) const {
-  const int all = static_cast<int>(left_.size());
+  const int ranks = static_cast<int>(left_.size());
   int count = 1;
-  while (count < all && tokens_on_each(length, count) > room_) count *= 2;
+  while (count < ranks && tokens_on_each(length, count) > room_) count *= 2;
   const int tokens = tokens_on_each(length, count);
   std::optional<RankRange> best;
-  for (int first = 0; first + count <= all; first += count) {
+  for (int first = 0; first + count <= ranks; first += count) {
     const RankRange range{first, count};
     const bool has_room =
         std::all_of(left_.begin() + first, left_.begin() + first + count, [&](int left) { return tokens <= left; });

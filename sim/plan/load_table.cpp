@@ -83,14 +83,14 @@ Load load_on_ranks(const PackedBatches& batches, std::size_t index, int tokens_o
       received[rank] += computed / count * (count - 1);
     }
   }
-  const auto most = [](const std::vector<double>& of_ranks) {
+  const auto largest = [](const std::vector<double>& of_ranks) {
     return *std::max_element(of_ranks.begin(), of_ranks.end());
   };
   const double samples = static_cast<double>(pack.size()), whole = tokens_of_sample, context = batches.context;
   return {.samples = samples,
-          .rows = context * most(tokens) / (samples * whole),
-          .pairs = context * most(squares) / (samples * whole * whole),
-          .exchanged = most(received) / ((context - 1) * most(tokens))};
+          .rows = context * largest(tokens) / (samples * whole),
+          .pairs = context * largest(squares) / (samples * whole * whole),
+          .exchanged = largest(received) / ((context - 1) * largest(tokens))};
 }
 
 }  // namespace

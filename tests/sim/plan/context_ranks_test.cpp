@@ -59,7 +59,7 @@ TEST_CASE("each sequence is on the fewest ranks that have room for it, and no ra
   }
 }
 
-TEST_CASE("where every sequence needs all ranks, packs and loads are those of balanced packs, to the last bit") {
+TEST_CASE("where every sequence needs all ranks, balanced packs have the same loads, to the last bit") {
   const std::vector<int> lengths{8192, 4100, 7000, 5000, 6004, 8000};
   PackingRule rule = rule_of(4, 8192);
   const PackedBatches dynamic = pack_iterations({lengths}, rule, test::gpt_work);
