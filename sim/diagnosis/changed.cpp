@@ -3,6 +3,7 @@
 #include "sim/diagnosis/changed.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "sim/experiment/fold_replicas.hpp"
@@ -31,7 +32,7 @@ std::string ChangedRuns::simulate(Suggestion& s) {
     const Outcome outcome = stagecraft::run(compiled, backend_);
     fullest_device_memory(outcome.report, compiled.cluster());
     const double now = period_.value / samples_;
-    const int samples = compiled.program.mini_batch / compiled.plan.loads.slices;
+    const int samples = static_cast<int>(std::lround(compiled.program.samples()));
     const double then = outcome.report.period.value / samples;
     s.run = ChangedRun{outcome.report.period, samples, 1 - then / now};
     return {};

@@ -73,6 +73,16 @@ void suggest_other_exchanges(const DiagnosisInput& in, Finding& f) {
                              "half the expert parallelism and twice the copies of each expert"});
 }
 
+/// Sequences of different lengths on fewer context ranks, which exchange less.
+void suggest_dynamic_context(const DiagnosisInput& in, int context, Finding& f) {
+  const config::Value* data = in.experiment().source->find("data");
+  const bool has_halves = context > 1 && (context & (context - 1)) == 0;
+  if (!data || !has_halves || data->at("pack").text == "dynamic-context" ||
+      !in.experiment().software().balanced_context)
+    return;
+  f.suggestions.push_back({{"data.pack=dynamic-context"}, "each sequence on as many context ranks as it needs"});
+}
+
 }  // namespace
 
 /// Sums of gradients, and gathers of updated weights, that computation does not hide; or the one link that makes them
@@ -127,6 +137,7 @@ std::optional<Finding> group_collectives(const DiagnosisInput& in) {
   if (auto link = slow_group_link(in, groups_of_passes(in.plan()), collectives, lost)) f = std::move(*link);
   suggest_overlap(in, {Overlap::Tensor}, "collectives of the tensor group next to matrix products", f);
   if (degrees.expert > 1) suggest_other_exchanges(in, f);
+  suggest_dynamic_context(in, degrees.context, f);
   const PlanSpec& spec = in.experiment().plan;
   if (spec.group.tensor == degrees.tensor) suggest_smaller_group(in, "tensor", degrees.tensor, f);
   if (spec.group.context == degrees.context) suggest_smaller_group(in, "context", degrees.context, f);

@@ -4,6 +4,7 @@
 #include "sim/diagnosis/diagnose.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/core.h>
 
@@ -116,7 +117,7 @@ Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, c
                    const ScenarioReader& read, WhatIf what_if) {
   if (outcome.timeline.clock != Clock::Simulated) return diagnose_measured(compiled, outcome, read);
   Diagnosis d;
-  d.samples = compiled.program.mini_batch / compiled.plan.loads.slices;
+  d.samples = static_cast<int>(std::lround(compiled.program.samples()));
   if (!outcome.timeline.instruction_times || compiled.program.size() == 0 || outcome.report.period.value <= 0) return d;
   const bool every = what_if == WhatIf::Every;
   const bool is_row = what_if == WhatIf::Row || what_if == WhatIf::None;

@@ -44,9 +44,6 @@ void suggest_other_packs(const DiagnosisInput& in, Finding& f) {
     f.suggestions.push_back({{"data.replicas=flops", "data.order=hill"}, "packs dealt to replicas by their FLOPs"});
   if (data->at("pack").text != "balanced")
     f.suggestions.push_back({{"data.pack=balanced", "data.order=hill"}, "packs with equal FLOPs"});
-  if (in.plan().stages.front().shape.degrees.context > 1 && data->at("pack").text != "dynamic-context")
-    f.suggestions.push_back(
-        {{"data.pack=dynamic-context", "data.order=hill"}, "short sequences on fewer context ranks"});
 }
 
 }  // namespace

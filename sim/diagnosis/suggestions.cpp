@@ -3,6 +3,7 @@
 #include "sim/diagnosis/suggestions.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -164,13 +165,13 @@ void suggest_overlap(const DiagnosisInput& in, std::initializer_list<Overlap> fe
 std::vector<std::string> batch_sets(const DiagnosisInput& in, int samples, int micro_batches) {
   const config::Value& run = in.experiment().source->at("run");
   const config::Value* count = run.find("micro_batches");
-  const int slices = in.plan().loads.slices;  // The scenario counts whole samples.
+  const auto whole = static_cast<int>(std::lround(samples * in.program().work.samples_of_pack));
   std::vector<std::string> sets;
   if (run.has("global_batch") && samples != in.program().mini_batch)
-    sets.push_back(fmt::format("run.global_batch={}", samples / slices));
+    sets.push_back(fmt::format("run.global_batch={}", whole));
   const bool is_written = !run.has("global_batch") || (count && count->origin.empty());
   if (is_written && micro_batches != in.experiment().run.micro_batches)
-    sets.push_back(fmt::format("run.micro_batches={}", micro_batches / slices));
+    sets.push_back(fmt::format("run.micro_batches={}", micro_batches / in.plan().loads.slices));
   return sets;
 }
 

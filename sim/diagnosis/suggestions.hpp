@@ -23,7 +23,8 @@ void suggest_other_rank_order(const DiagnosisInput&, Finding&);
 void suggest_overlap(const DiagnosisInput&, std::initializer_list<Overlap> features, const std::string& change,
                      Finding&);
 
-/// Options for a batch of this many samples in this many micro-batches. Where the scenario has both, both change.
+/// Options for a batch of this many samples, or packs or slices where the Program has these, in this many
+/// micro-batches. Where the scenario has both, both change.
 std::vector<std::string> batch_sets(const DiagnosisInput&, int samples, int micro_batches);
 /// The scenario with `factor` times as many micro-batches.
 Suggestion more_micro_batches(const DiagnosisInput&, int factor);

@@ -132,7 +132,7 @@ void check_dynamic_context(const Value& tree, const PackingRule& rule) {
   };
   const bool is_power = (rule.context & (rule.context - 1)) == 0;
   if (rule.context < 2 || !is_power)
-    refuse(fmt::format("a context group of {} has no halves, quarters and so on for short sequences",
+    refuse(fmt::format("short sequences get halves, quarters and so on of a context group, but {} is no power of two",
                        pluralize(rule.context, "device")),
            "plan.group.context: 8, or another power of two; or pack: balanced");
   if (rule.room % rule.context != 0)

@@ -34,7 +34,7 @@ TEST_CASE("each sequence is on the fewest ranks that have room for it, and no ra
     const int ranks = 1 << rng.integer(1, 4), pad = 1 << rng.integer(0, 3);
     const PackingRule rule = rule_of(ranks, 96 * ranks, pad);
     std::vector<int> lengths(rng.integer(1, 80));
-    for (int& n : lengths) n = rng.integer(1, rng.integer(0, 3) == 0 ? rule.room : 200);
+    for (int& n : lengths) n = rng.integer(1, rng.integer(0, 3) == 0 ? rule.room : 150);
     const PackedBatches batches = pack_iterations({lengths}, rule, test::gpt_work);
     REQUIRE(batches.ranks.size() == batches.packs.size());
     std::vector<int> packed;
