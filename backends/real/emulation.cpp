@@ -27,7 +27,7 @@ Emulation::Emulation(const Program& program, const Cluster& cluster, double dila
       late_(program.size(), -1.0) {
   std::uint64_t largest = 0;
   for (const Transfer& t : p_.transfers) largest = std::max(largest, p_.bytes(t));
-  for (const CollectiveShape& s : p_.collective_shapes) largest = std::max(largest, s.bytes);
+  for (const CollectiveCall& c : p_.collectives) largest = std::max(largest, array_bytes(c));
   from_.resize(largest);
 }
 
@@ -86,18 +86,23 @@ void Emulation::interrupt() {
   interruption_.notify_all();
 }
 
+/// The arrays of all rounds.
+std::uint64_t Emulation::array_bytes(const CollectiveCall& c) const {
+  return static_cast<std::uint64_t>(c.repeats() * static_cast<double>(p_.shape(c).bytes) + 0.5);
+}
+
 void Emulation::collective(int index) {
   const CollectiveCall& c = p_.collectives[index];
-  for (int m = 0; m < c.members; ++m) move(p_.shape(c).bytes);
+  for (int m = 0; m < c.members; ++m) move(array_bytes(c));
 }
 
 void Emulation::pack(int transfer, void* into) { std::memcpy(into, from_.data(), bytes(transfer)); }
 
 std::size_t Emulation::share_bytes(InstructionId member) {
   const CollectiveCall& c = p_.collective(p_.at(member));
-  const CollectiveShape& shape = p_.shape(c);
-  return static_cast<std::size_t>(input_numbers(shape.kind, c.members, static_cast<int>(member.value - c.first.value),
-                                                static_cast<std::int64_t>(shape.bytes)));
+  return static_cast<std::size_t>(input_numbers(p_.shape(c).kind, c.members,
+                                                static_cast<int>(member.value - c.first.value),
+                                                static_cast<std::int64_t>(array_bytes(c))));
 }
 
 void Emulation::pack_share(InstructionId member, void* into) { std::memcpy(into, from_.data(), share_bytes(member)); }

@@ -14,7 +14,8 @@
 
 namespace stagecraft::real {
 
-/// Sleeps where it should compute, and moves as many bytes as the messages have.
+/// Sleeps where it should compute, and moves as many bytes as the messages have. Collectives that are folded into one
+/// instruction move the bytes of all of them at once.
 ///
 /// An op sleeps until its duration after it was due to begin: when the last of what it waits for was due to end, for
 /// ops of its device, or has ended, for messages. So a sleep that ends late does not make the next one end late. With
@@ -38,7 +39,7 @@ class Emulation : public Actions, public RemoteBuffers {
   void finish(int index, std::span<const void* const>) override { collective(index); }
   std::size_t number_bytes() const override { return 1; }
   void add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) override;
-  void finish_sum(int index, const void*) override { move(p_.shape(p_.collectives[index]).bytes); }
+  void finish_sum(int index, const void*) override { move(array_bytes(p_.collectives[index])); }
 
   /// Seconds from when each sleep here was due to end until it ended.
   std::vector<double> lateness() const;
@@ -47,6 +48,7 @@ class Emulation : public Actions, public RemoteBuffers {
   double due_to_begin(InstructionId) const;
   double due_to_end(InstructionId, double begin, double share) const;
   void sleep_until(double seconds);
+  std::uint64_t array_bytes(const CollectiveCall&) const;
   void move(std::uint64_t bytes) const;
 
   const Program& p_;

@@ -222,6 +222,7 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
   if (std::any_of(c.plan.stages.begin(), c.plan.stages.end(), [](const Stage& s) { return s.shape.shard_within > 0; }))
     refuse("divides states over all replicas alone, not within groups of them",
            "shard without within; or --backend ideal, fluid or simgrid");
+  if (c.experiment.run.emulated) return;
   if (c.experiment.run.each_device)
     throw InputError({{c.experiment.source->at("run").at("detail").where, "run.detail",
                        fmt::format("the backend '{}' gives each device its instructions anyway", backend),
@@ -230,7 +231,6 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
     throw InputError({{c.experiment.source->at("run").at("collectives").where, "run.collectives",
                        fmt::format("the backend '{}' sends the messages of collectives anyway", backend),
                        "leave it out, or --backend ideal, fluid or simgrid", "collectives"}});
-  if (c.experiment.run.emulated) return;
   const StageShape& shape = c.plan.stages.front().shape;
   for (const Layer& layer : c.experiment.model->layers)
     for (const Operation& op : layer.operations)

@@ -24,10 +24,10 @@
 #include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/places.hpp"
+#include "sim/experiment/real_program.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/scores_time.hpp"
-#include "sim/program/unfold.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/result/pipeline_ranks.hpp"
 #include "sim/schedule/validate.hpp"
@@ -257,7 +257,8 @@ CompiledExperiment compile(PlannedExperiment planned, const Schedule* known_orde
   stop_point();
   describe_work(c);
   if (e.run.each_device)
-    with_error_context(*e.source, "plan", [&](const Value&) { c.program = unfold_for_simulation(c.program, c.plan); });
+    with_error_context(*e.source, "plan",
+                       [&](const Value&) { c.program = unfold_with_collectives(c.program, c.plan).program; });
   if (!e.cluster->changes.empty()) cluster_of_program(c);  // Refuses what cannot be simulated, before a run.
   Workload workload = make_workload(*e.model, c.plan, e.weights.rule, e.training);
   if (e.run.packs) set_packs(workload, *e.run.packs, tokens_of_sample(*e.model));
@@ -320,10 +321,9 @@ Timeline execute(const CompiledExperiment& c, const std::string& backend, bool o
                            .time_dilation = e.run.time_dilation,
                            .gpu = e.run.gpu};
   Timeline timeline;
-  if (!simulated && has_groups(c.plan)) {
-    const UnfoldedProgram unfolded =
-        with_error_context(*e.source, "plan", [&](const Value&) { return unfold(c.program, c.plan); });
-    timeline = folded(def.run(unfolded.program, *e.cluster, options), unfolded, c.program.group);
+  const std::optional<UnfoldedProgram> unfolded = simulated ? std::nullopt : unfold_for_real_run(c);
+  if (unfolded) {
+    timeline = folded(def.run(unfolded->program, *e.cluster, options), *unfolded, c.program.group);
   } else {
     std::optional<Cluster> changing;  // Clusters are large; only one that changes is copied.
     if (simulated && !e.cluster->changes.empty()) changing = cluster_of_program(c);

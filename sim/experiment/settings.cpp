@@ -165,8 +165,8 @@ const MapSpec run_fields{
             choice("collectives", {"cost", "flows"})
                 .optional()
                 .doc("How collectives run. cost: for the time that the rules of `software` give, as far as nothing "
-                     "hides them. flows: as messages on the links, which share them with others. Default: cost with "
-                     "`software`, else flows."),
+                     "hides them. flows: as messages on the links, which share them with others; emulated runs really "
+                     "send them. Default: cost with `software`, else flows."),
             choice("detail", {"ops", "layers", "replicas", "devices"})
                 .optional()
                 .doc("What is unfolded. ops: the equal collectives of the layers of an op are one instruction, where "

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <span>
 
 #include <fmt/core.h>
 
@@ -25,6 +28,16 @@ Span span_of(const Transfer& transfer, const Timeline& t) {
   return {t.start[transfer.send], std::max(t.end[transfer.send], t.end[transfer.receive])};
 }
 
+/// From the moment when the last member of a collective may start until all have ended.
+Span span_of(const CollectiveCall& c, const Timeline& t) {
+  Span span{t.start[c.first], t.end[c.first]};
+  for (int m = 1; m < c.members; ++m) {
+    span.start = std::max(span.start, t.start[c.member(m)]);
+    span.end = std::max(span.end, t.end[c.member(m)]);
+  }
+  return span;
+}
+
 /// How long at least one of the spans lasts.
 double covered(std::vector<Span> spans) {
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
@@ -36,16 +49,38 @@ double covered(std::vector<Span> spans) {
   return sum;
 }
 
+std::set<LinkId> links_between(const Router& router, std::span<const RouteEnds> routes) {
+  std::set<LinkId> links;
+  for (const RouteEnds& ends : routes)
+    for (const Hop& hop : router.require(ends.from, ends.to).hops) links.insert(hop.link);
+  return links;
+}
+
+/// The links that the phases of a collective cross.
+std::set<LinkId> links_of(const Program& p, const CollectiveCall& c, const Router& router) {
+  std::set<LinkId> links;
+  for (const CollectivePhase& phase : p.phases_of(c))
+    links.merge(links_between(router, std::span(p.routes).subspan(phase.first_route, phase.routes)));
+  return links;
+}
+
 std::vector<Pair> link_times(const Program& p, const Timeline& simulated, const Timeline& measured,
                              const Cluster& cluster) {
   const Router router(cluster);
   std::map<LinkId, std::pair<std::vector<Span>, std::vector<Span>>> spans;
-  for (const Transfer& transfer : p.transfers) {
-    const RouteEnds& ends = p.ends(transfer);
-    for (const Hop& hop : router.require(ends.from, ends.to).hops) {
-      spans[hop.link].first.push_back(span_of(transfer, simulated));
-      spans[hop.link].second.push_back(span_of(transfer, measured));
+  const auto add = [&](const std::set<LinkId>& links, Span by_simulation, Span by_run) {
+    for (const LinkId link : links) {
+      spans[link].first.push_back(by_simulation);
+      spans[link].second.push_back(by_run);
     }
+  };
+  for (const Transfer& transfer : p.transfers)
+    add(links_between(router, {&p.ends(transfer), 1}), span_of(transfer, simulated), span_of(transfer, measured));
+  std::vector<std::optional<std::set<LinkId>>> links_of_shape(p.collective_shapes.size());
+  for (const CollectiveCall& c : p.collectives) {
+    std::optional<std::set<LinkId>>& links = links_of_shape[c.shape];
+    if (!links) links = links_of(p, c, router);
+    add(*links, span_of(c, simulated), span_of(c, measured));
   }
   std::vector<Pair> pairs;
   for (auto& [link, both] : spans) {
@@ -90,8 +125,9 @@ NetworkValidation compare_networks(const Program& p, const Timeline& simulated, 
   for (const InstructionId i : p.instructions.ids()) {
     const double seconds = simulated.end[i] - simulated.start[i], really = measured.end[i] - measured.start[i];
     if (p.at(i).is_compute() && seconds > 0) v.lateness.push_back(really - seconds);
-    if (p.at(i).kind == InstructionKind::Collective) add_ratio(v.messages, seconds, really);
   }
+  for (const CollectiveCall& c : p.collectives)
+    add_ratio(v.messages, span_of(c, simulated).length(), span_of(c, measured).length());
   std::sort(v.messages.begin(), v.messages.end());
   std::sort(v.lateness.begin(), v.lateness.end());
   return v;

@@ -13,7 +13,7 @@ namespace stagecraft {
 struct NetworkValidation {
   Validation validation;
   std::vector<Pair> iterations;  ///< Seconds from the end of the iteration before, or from the start.
-  std::vector<Pair> links;       ///< Seconds of an iteration in which messages are on a link.
+  std::vector<Pair> links;       ///< Seconds of an iteration in which messages or collectives are on a link.
   std::vector<double> messages;  ///< Simulated over measured time of each message and each collective, sorted.
   std::vector<double> lateness;  ///< Seconds by which each sleep was longer than it should be, sorted.
 };

@@ -40,12 +40,12 @@ void require_equal_groups(const Plan& plan, const char* reason, const char* help
 
 class Unfolder {
  public:
-  enum class For { Execution, Simulation };
+  enum class Collectives { OfReplicas, All };
 
-  Unfolder(const Program& folded, const Plan& plan, For purpose)
+  Unfolder(const Program& folded, const Plan& plan, Collectives written)
       : p_(folded),
         plan_(plan),
-        simulates_(purpose == For::Simulation),
+        writes_all_(written == Collectives::All),
         members_(plan, folded.devices),
         size_(members_.size()) {}
 
@@ -71,7 +71,7 @@ class Unfolder {
     memory();
     instructions();
     buffers();
-    if (p_.workload && !simulates_) workload();
+    if (p_.workload && !writes_all_) workload();
     return std::move(out_);
   }
 
@@ -141,7 +141,7 @@ class Unfolder {
     for (const InstructionId old : p_.instructions.ids()) {
       const Instruction& i = p_.at(old);
       if (i.kind == InstructionKind::Collective) {
-        if (p_.collective(i).first == old) simulates_ ? simulated_collective(i) : collective(i);
+        if (p_.collective(i).first == old) writes_all_ ? split_collective(i) : collective(i);
       } else if (i.is_message()) {
         message(old);
       } else {
@@ -210,7 +210,7 @@ class Unfolder {
   }
 
   /// Where collectives have a cost, one for each place in the groups. Else one for each group that the phases join.
-  void simulated_collective(const Instruction& first) {
+  void split_collective(const Instruction& first) {
     const CollectiveCall& c = p_.collective(first);
     if (p_.phases_of(c).empty() || c.purpose == Purpose::Stash) return for_each_member(c);
     std::map<DeviceId, InstructionId> instruction_on;
@@ -288,7 +288,7 @@ class Unfolder {
 
   const Program& p_;
   const Plan& plan_;
-  bool simulates_;
+  bool writes_all_;
   GroupMembers members_;
   int size_;
   IdVector<StreamId, std::vector<StreamId>> streams_;           ///< [folded stream][member]
@@ -310,13 +310,13 @@ UnfoldedProgram unfold(const Program& program, const Plan& plan) {
   require_one_direction(plan);
   require_equal_groups(plan, "real runs send messages between equal groups only",
                        "one group for all stages; or --backend ideal, fluid or simgrid");
-  return Unfolder(program, plan, Unfolder::For::Execution).run();
+  return Unfolder(program, plan, Unfolder::Collectives::OfReplicas).run();
 }
 
-Program unfold_for_simulation(const Program& program, const Plan& plan) {
+UnfoldedProgram unfold_with_collectives(const Program& program, const Plan& plan) {
   require_equal_groups(plan, "messages of single devices are known between equal groups only",
                        "one group for all stages; or run.detail: ops or layers");
-  return Unfolder(program, plan, Unfolder::For::Simulation).run().program;
+  return Unfolder(program, plan, Unfolder::Collectives::All).run();
 }
 
 }  // namespace stagecraft

@@ -25,11 +25,12 @@ bool has_groups(const Plan&);
 /// Throws InputError where groups differ by stage, or stages with groups have twins or take micro-batches in turn.
 UnfoldedProgram unfold(const Program&, const Plan&);
 
-/// Gives each device its instructions as unfold() does, for simulators: with all collectives and their phases. Where an
-/// instruction stands for collectives of several groups at the same time, each group has its own instruction, whose
-/// members start without the other groups.
+/// Gives each device its instructions as unfold() does, for simulators and for emulated runs whose collectives are
+/// messages: with all collectives and their phases, and without a workload. Where an instruction stands for collectives
+/// of several groups at the same time, each group has its own instruction, whose members start without the other
+/// groups.
 ///
 /// Throws InputError where groups differ by stage.
-Program unfold_for_simulation(const Program&, const Plan&);
+UnfoldedProgram unfold_with_collectives(const Program&, const Plan&);
 
 }  // namespace stagecraft

@@ -17,10 +17,12 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/experiment/real_program.hpp"
 
 namespace stagecraft {
 namespace {
@@ -61,6 +63,10 @@ class TemporaryFolder {
  private:
   fs::path path_;
 };
+
+const Program& executed_program(const CompiledExperiment& c, const std::optional<UnfoldedProgram>& unfolded) {
+  return unfolded ? unfolded->program : c.program;
+}
 
 std::vector<DeviceId> devices_with_work(const Program& program) {
   IdVector<DeviceId, bool> used(program.devices, false);
@@ -148,9 +154,11 @@ Timeline timeline_of(const std::string& spans, const Program& program) {
 }  // namespace
 
 std::vector<RouteEnds> talking_devices(const CompiledExperiment& c) {
-  std::vector<RouteEnds> pairs = c.program.routes;
-  std::vector<std::set<DeviceId>> members(c.program.collectives.size());
-  for (const Instruction& i : c.program.instructions)
+  const std::optional<UnfoldedProgram> unfolded = unfold_for_real_run(c);
+  const Program& program = executed_program(c, unfolded);
+  std::vector<RouteEnds> pairs = program.routes;
+  std::vector<std::set<DeviceId>> members(program.collectives.size());
+  for (const Instruction& i : program.instructions)
     if (i.kind == InstructionKind::Collective) members[i.collective()].insert(i.device);
   for (const std::set<DeviceId>& group : std::set(members.begin(), members.end()))
     for (const DeviceId a : group)
@@ -162,7 +170,8 @@ std::vector<RouteEnds> talking_devices(const CompiledExperiment& c) {
 Timeline run_in_network(const CompiledExperiment& c, const box::RunningNetwork& network, const std::string& scenario,
                         const std::vector<std::string>& sets, double scale) {
   const TemporaryFolder folder;
-  const std::vector<DeviceId> devices = devices_with_work(c.program);
+  const std::optional<UnfoldedProgram> unfolded = unfold_for_real_run(c);
+  const std::vector<DeviceId> devices = devices_with_work(executed_program(c, unfolded));
   std::vector<std::string> hosts;
   const box::Entrance& entrance = network.opened().entrance;
   for (const DeviceId d : devices) hosts.push_back(entrance.addresses[d.value]);

@@ -8,7 +8,7 @@
 
 namespace stagecraft {
 
-/// The pairs of devices that send each other messages or are members of the same collective.
+/// The pairs of devices that send each other messages or are members of the same collective in the real run.
 std::vector<RouteEnds> talking_devices(const CompiledExperiment&);
 
 /// For `validate --network`: runs a scenario in a network with a process for each device that has work, as `run --hosts

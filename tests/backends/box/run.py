@@ -147,6 +147,34 @@ def test_changes(folder):
     assert sum(m["simulated"] for m in measured) > 1.2 * 3 * rated["period_s"], measured
 
 
+GROUPS = """
+schema: scenario/2
+model: {builder: transformer, kind: gpt, layers: 2, hidden: 256, heads: 4, sequence: 128, vocabulary: 256}
+cluster:
+  generator: star
+  types: {box: {peak: 100 GFLOP/s, efficiency: 1, memory_bandwidth: 1 TB/s, memory: 8 GiB}}
+  links: {cable: {bandwidth: 50 Mbit/s, latency: 0.1 ms}}
+  groups: [{name: box, count: 4, type: box, link: cable}]
+plan: {planner: balanced, stages: 2, group: {tensor: 2}}
+run: {schedule: 1f1b, micro_batches: 4}
+software: plain
+"""
+
+
+def test_groups(folder):
+    """Devices of tensor groups are processes of their own, and their collectives are on the links."""
+    scenario = pathlib.Path(folder, "groups.yaml")
+    scenario.write_text(GROUPS)
+    text = run("validate", str(scenario), "--network", "namespaces", "--iterations", "3", "--out", f"{folder}/groups")
+    assert "are messages over the network" in text, text
+    result = json.loads(pathlib.Path(folder, "groups/validation.json").read_text())
+    print("iteration of tensor groups:", result["iteration_s"])
+    assert result["iteration_s"]["measured"] > 0.97 * result["iteration_s"]["simulated"], result["iteration_s"]
+    busy = {link["name"]: link["measured"] for link in result["network"]["links_busy_s"]}
+    priced = json.loads(run("run", str(scenario), "--set", "run.collectives=cost", "--format", "json"))
+    assert set(busy) == {f"box{n}.link" for n in range(4)} and min(busy.values()) > 0.2 * priced["period_s"], (busy, priced["period_s"])
+
+
 def end_in_the_middle(with_signal):
     """A validation that a signal ends while its processes exchange messages; they end too. Its process number."""
     mark = "run.seed=86421"
@@ -191,6 +219,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         test_ended_validation(lambda: test_validation(folder))
         test_changes(folder)
+        test_groups(folder)
     test_refusals()
 
 

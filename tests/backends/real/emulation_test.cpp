@@ -124,4 +124,16 @@ TEST_CASE("a member of a collective brings what the algorithm moves") {
   CHECK(emulation.share_bytes(program.collectives[1].first) == 400);
 }
 
+TEST_CASE("collectives that are one instruction move the bytes of all of them") {
+  test::ProgramBuilder builder(2);
+  for (int d = 0; d < 2; ++d) builder.compute(d, 0);
+  builder.collective(CollectiveKind::AllReduce, collective_algorithms::ring, {0, 1}, 400, {}, {}, 3);
+  builder.collective(CollectiveKind::AllGather, collective_algorithms::ring, {0, 1}, 400, {}, {}, 3);
+  const Program program = builder.build();
+  const Cluster cluster = test::bare_cluster(2);
+  real::Emulation emulation(program, cluster);
+  CHECK(emulation.share_bytes(program.collectives[0].first) == 1200);
+  CHECK(emulation.share_bytes(program.collectives[1].first) == 600);
+}
+
 }  // namespace stagecraft::emulation_test

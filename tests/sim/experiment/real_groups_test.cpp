@@ -10,6 +10,7 @@
 #include "sim/core/cores.hpp"
 #include "sim/experiment/profile_gaps.hpp"
 #include "sim/experiment/profiling.hpp"
+#include "sim/experiment/real_program.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
@@ -306,6 +307,44 @@ TEST_CASE("what a real run of groups cannot do is refused with a reason") {
         "layer 'l0' of the model 'transformer' sends 80 rows in place of 2 x 32 to its experts: real backends neither "
         "drop nor "
         "pad rows");
+}
+
+TEST_CASE("an emulated run sends what a group exchanges where collectives are messages, and else sleeps for it") {
+  const auto unfolded = [](std::vector<std::string> sets) {
+    sets.insert(sets.end(), {"run.compute=emulated", "plan={planner: balanced, stages: 2, group: {tensor: 2}}"});
+    return unfold_for_real_run(compile(scenario(sets)))->program;
+  };
+  const auto exchanges = [](const Program& p) {
+    int count = 0;
+    for (const CollectiveCall& c : p.collectives) {
+      if (c.purpose != Purpose::TensorActivation) continue;
+      CHECK(c.members == 2);
+      CHECK(c.rounds == 1);
+      CHECK(p.at(c.member(0)).device != p.at(c.member(1)).device);
+      ++count;
+    }
+    return count;
+  };
+  const Program priced = unfolded({}), sent = unfolded({"run.collectives=flows", "run.detail=layers"});
+  CHECK(exchanges(priced) == 0);
+  CHECK(exchanges(sent) > 0);
+  const auto computing = [](const Program& p) {
+    double seconds = 0;
+    for (const Instruction& i : p.instructions)
+      if (i.is_compute()) seconds += i.duration.value;
+    return seconds;
+  };
+  CHECK(computing(sent) < computing(priced));
+}
+
+TEST_CASE("a folded run has the times of the first device of each group") {
+  const CompiledExperiment c =
+      compile(scenario({"run.compute=emulated", "run.collectives=flows", "run.detail=layers", "run.iterations=2",
+                        "plan={planner: balanced, stages: 2, group: {tensor: 2}}"}));
+  const Timeline timeline = execute(c, "cpu");
+  REQUIRE(timeline.start.size() == c.program.size());
+  for (const InstructionId i : c.program.instructions.ids())
+    for (const InstructionId before : c.program.waits_for(i)) CHECK(timeline.start[i] >= timeline.end[before]);
 }
 
 }  // namespace stagecraft::real_groups_test

@@ -2,8 +2,11 @@
 #include <fmt/core.h>
 
 #include "sim/output/json_files.hpp"
+#include "sim/output/network_validation.hpp"
 #include "sim/output/validation.hpp"
+#include "tests/support/clusters.hpp"
 #include "tests/support/ideal.hpp"
+#include "tests/support/program_builder.hpp"
 #include "tests/support/road.hpp"
 
 namespace stagecraft::validation_test {
@@ -132,6 +135,27 @@ TEST_CASE("the verdict ends with the error of the model and that of the costs, a
   const std::string json = validation_json("a title", v, {}, {}, 0.05);
   for (const char* key : {"\"iterations_replayed_s\"", "\"model_error\"", "\"cost_error\""})
     CHECK(json.find(key) != std::string::npos);
+}
+
+TEST_CASE("a collective lasts from when its last member may start, on all links that it crosses") {
+  test::ProgramBuilder builder(3);
+  for (int d = 0; d < 3; ++d) builder.compute(d, 1);
+  const std::vector<InstructionId> members = builder.all_reduce({0, 1}, 100);
+  const Program program = builder.build();
+  const Cluster cluster = test::star(3, 100, 0);
+  const Timeline simulated = test::run_ideal(program, cluster);
+  Timeline measured = simulated;
+  measured.start[members[1]] += 3, measured.end[members[0]] += 5, measured.end[members[1]] += 5;
+  const NetworkValidation v =
+      compare_networks(program, simulated, measure(program, simulated, cluster), measured, cluster);
+  // Two phases of half the array each way take a second in all, and two more in the run.
+  REQUIRE(v.messages.size() == 1);
+  CHECK(v.messages.front() == doctest::Approx(1.0 / 3));
+  REQUIRE(v.links.size() == 2);
+  for (const Pair& link : v.links) {
+    CHECK(link.simulated == doctest::Approx(1));
+    CHECK(link.measured == doctest::Approx(3));
+  }
 }
 
 }  // namespace stagecraft::validation_test

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -13,6 +14,7 @@
 #include "sim/experiment/profiling.hpp"
 #include "sim/output/json_files.hpp"
 #include "sim/output/network_validation.hpp"
+#include "sim/program/unfold.hpp"
 #include "tools/stagecraft/box_options.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
@@ -65,6 +67,25 @@ Json network_result(const Arguments& a, const NetworkValidation& v, const box::B
   return json;
 }
 
+/// What devices of a group exchange inside of ops is on the network, each collective by itself, unless the scenario
+/// says otherwise.
+void send_exchanges(const std::string& file, std::vector<std::string>& sets) {
+  const Experiment e = load_experiment(file, sets);
+  if (!has_groups(plan_experiment(e).plan)) return;
+  constexpr std::pair<const char*, const char*> kValues[] = {{"collectives", "flows"}, {"detail", "layers"}};
+  for (const auto& [field, value] : kValues)
+    if (!e.source->at("run").find(field)) sets.push_back(fmt::format("run.{}={}", field, value));
+}
+
+/// Whether exchanges inside of groups were on the network.
+void note_exchanges(const CompiledExperiment& c, Validation& v) {
+  if (!has_groups(c.plan)) return;
+  v.notes.push_back(
+      c.experiment.run.collectives_flow
+          ? "what devices of a group exchange inside of ops are messages over the network"
+          : "devices sleep for what their group exchanges inside of ops; run.collectives: flows sends it");
+}
+
 /// Simulates a scenario, runs it over a network that is built for it, and compares the two.
 int validate_network(const Arguments& a) {
   if (a.text("network") != "namespaces")
@@ -75,6 +96,7 @@ int validate_network(const Arguments& a) {
   const box::NetworkOptions options = box_options(a);
   std::vector<std::string> sets = a.list("set");
   sets.push_back("run.compute=emulated");
+  send_exchanges(a.text("FILE"), sets);
   const double seconds = a.has("seconds") ? a.number("seconds") : kNetworkSeconds;
   const int iterations = a.has("iterations") ? a.count("iterations", 2, kMostIterations)
                                              : iterations_within(load_experiment(a.text("FILE"), sets),
@@ -93,6 +115,7 @@ int validate_network(const Arguments& a) {
   const Timeline measured = run_in_network(compiled, running, a.text("FILE"), sets, options.scale);
   NetworkValidation v =
       compare_networks(compiled.program, simulated.timeline, simulated.report, measured, compiled.cluster());
+  note_exchanges(compiled, v.validation);
   if (!are_nominal(running.opened().readings))
     v.validation.doubts.push_back("some links do not have their nominal rates: see above");
   print(to_text(v, kTolerance));
