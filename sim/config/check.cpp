@@ -54,6 +54,14 @@ struct Shape {
   bool has(std::string_view name) const {
     return std::any_of(fields.begin(), fields.end(), [&](const Field* f) { return f->name == name; });
   }
+  /// "write {share: 100 %, beside: true}": the first fields with their defaults.
+  std::string sample() const {
+    constexpr std::size_t kMost = 4;
+    std::string text;
+    for (std::size_t i = 0; i < std::min(kMost, fields.size()); ++i)
+      text += fmt::format("{}{}: {}", i > 0 ? ", " : "", fields[i]->name, fields[i]->default_text.value_or("..."));
+    return fields.empty() ? "" : fmt::format("write {{{}{}}}", text, fields.size() > kMost ? ", ..." : "");
+  }
 };
 
 /// Whether a value of the field is a list or a map.
@@ -107,7 +115,7 @@ class Checker {
   }
 
   Value map(const Value& value, const Shape& shape, const std::string& path) {
-    if (!value.is_map()) return wrong_kind(value, "a map", path);
+    if (!value.is_map()) return wrong_kind(value, "a map", path, value.is_scalar() ? shape.sample() : "");
     Value checked = value;
     checked.members.clear();
     report_unknown(value, shape, path);

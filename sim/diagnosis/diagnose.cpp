@@ -40,7 +40,7 @@ Finding computation(const DiagnosisInput& in, const std::vector<Finding>& losses
     f.sentence = fmt::format("Computation limits the run: {}, and no other cause costs time.", computes);
   else if (losses.front().share < diagnosis::kSmallLoss)
     f.sentence = fmt::format("Computation limits the run: {}; the largest loss, {}, is {}.", computes,
-                             losses.front().cause, percent(losses.front().share));
+                             cause_words(losses.front().cause), percent(losses.front().share));
   else
     f.sentence = fmt::format("The busiest device, {}, computes for {} of the period.", f.where, percent(share));
   return f;
@@ -93,12 +93,16 @@ void keep_accepted(std::vector<Finding>& findings, const CompiledExperiment& c, 
   for (Finding& f : findings) std::erase_if(f.suggestions, is_refused);
 }
 
-/// Why suggestions of the first finding are not simulated, and which; empty where all are.
+/// Why suggestions of the first finding are not simulated, and which; or why a run has none. Empty where all are.
 std::string unsimulated_text(const CompiledExperiment& c, const Finding& first, WhatIf what_if, bool exhausted) {
   const char* const command = what_if == WhatIf::Row ? "stagecraft run --what-if" : "--what-if";
   std::vector<std::string> changes;
   for (const Suggestion& s : first.suggestions)
     if (!s.run) changes.push_back(s.change);
+  const bool has_none = first.suggestions.empty() && first.refused.empty();
+  if (has_none && what_if == WhatIf::First && searches(c.experiment) && !c.schedule.search)
+    return fmt::format("the planner {} searched for this plan; stagecraft plan --planner all compares others",
+                       c.experiment.plan.planner->name);
   if (changes.empty()) return {};
   if (is_searched_for(c)) return fmt::format("the plan or the schedule is searched for: {} simulates changes", command);
   if (!exhausted) return {};

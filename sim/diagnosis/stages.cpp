@@ -7,6 +7,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/diagnosis/finding.hpp"
+#include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {
@@ -27,12 +28,13 @@ std::vector<double> work_of_stages(const DiagnosisInput& in) {
   return work;
 }
 
-/// Divides the layers again by their time, on the same devices.
+/// Divides the layers again by their time, on the same devices. A planner that searched for its division has weighed
+/// that, so it is a suggestion for every simulation alone.
 std::optional<Suggestion> balanced_plan(const DiagnosisInput& in) {
   const Experiment& e = in.experiment();
   const Plan& plan = in.plan();
   const PlannerDef* balanced = find_in(planners::catalog(), "balanced");
-  if (e.plan.planner == balanced || !balanced) return {};
+  if (e.plan.planner == balanced || !balanced || (searches(e) && !in.may_plan)) return {};
   std::vector<DeviceId> devices;
   for (const Stage& s : plan.stages)
     for (const DeviceId d : s.all_devices())

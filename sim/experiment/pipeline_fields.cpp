@@ -72,13 +72,22 @@ void refuse(const Value& value, const char* path, std::string message, std::stri
   problems.add(value.where, path, std::move(message), std::move(help), "pipeline");
 }
 
+/// " (<--set plan.pipeline=4>)": the place of a value that another one contradicts, unless both are in one file.
+std::string elsewhere(const Value& value, const Value& other) {
+  const Where& where = value.where;
+  if (where.file == other.where.file) return {};
+  return where.file.starts_with('<') ? fmt::format(" ({})", where.file)
+                                     : fmt::format(" ({}:{})", where.file, where.line);
+}
+
 /// Chunks of a plan that has stages and pipeline ranks alone.
 void add_chunks(Value& tree, const ScheduleDef& def) {
   Value& plan = *tree.find("plan");
   const Value *ranks = plan.find("pipeline"), *stages = plan.find("stages");
   if (!ranks || !stages || !stages->is_scalar() || plan.has("chunks") || chunks_of_schedule(tree)) return;
   const int count = config::as_int(*stages), each = config::as_int(*ranks);
-  if (placing_of(tree, def).placement != Placement::Bidirectional && count % each == 0)
+  const PlacementRule placing = placing_of(tree, def);
+  if (placing.placement != Placement::Bidirectional && count % each == 0 && placing.chunks.has(count / each))
     insert(plan, "chunks", count / each, "pipeline");
 }
 
@@ -151,9 +160,10 @@ void settle_pipeline(Value& tree, Problems& problems) {
     if (!chunks) chunks = written ? config::as_int(*written) : count / std::max(1, config::as_int(*ranks));
     if (std::int64_t{config::as_int(*ranks)} * *chunks != count)
       return refuse(*stages, "plan.stages",
-                    fmt::format("{} of {} are {}, and plan.stages is {}: stages are pipeline x chunks",
+                    fmt::format("{} of {} are {}, and plan.stages is {}: stages are pipeline x chunks{}",
                                 pluralize(config::as_int(*ranks), "pipeline rank"), pluralize(*chunks, "chunk"),
-                                pluralize(std::int64_t{config::as_int(*ranks)} * *chunks, "stage"), count),
+                                pluralize(std::int64_t{config::as_int(*ranks)} * *chunks, "stage"), count,
+                                elsewhere(*ranks, *stages)),
                     "give pipeline and chunks, or stages", problems);
   }
   if (!chunks || count % *chunks != 0) return;
@@ -171,13 +181,14 @@ void check_pipeline(const PlannedExperiment& p) {
                      "leave it out, or change the plan or run.schedule.chunks", "pipeline"}});
 }
 
-std::string drop_other_form(Value& tree, std::string_view option) {
+std::string drop_other_form(Value& tree, std::string_view option, bool keeps_options) {
   Value* plan = tree.find("plan");
   if (!plan || !plan->is_map()) return {};
   std::string dropped;
   const auto drop = [&](std::string_view key) {
     std::erase_if(plan->members, [&](const config::Member& m) {
       if (m.key != key || !m.value.is_scalar()) return false;
+      if (keeps_options && m.value.where.file.starts_with(fmt::format("<--set plan.{}=", key))) return false;
       if (m.value.origin.empty()) dropped += fmt::format("{}{} {}", dropped.empty() ? "" : " x ", key, m.value.text);
       return true;
     });

@@ -212,10 +212,10 @@ config::Member without_override(config::Member set) {
   return set;
 }
 
-void apply(const config::Member& written, Value& tree, Problems& problems) {
+void apply(const config::Member& written, bool keeps_options, Value& tree, Problems& problems) {
   const config::Member set = without_override(written);
   if (Value* model = tree.find("model"); model && model->is_map() && set.key.starts_with("model.")) drop_facts(*model);
-  const std::string dropped = drop_other_form(tree, set.key);
+  const std::string dropped = drop_other_form(tree, set.key, keeps_options);
   add_parts_of(set.key, set.where, scenario_fields(), tree);
   const config::Field* field = config::field_at(scenario_fields(), tree, set.key);
   Value value = config::list_if_needed(set.value, field, tree, set.key, problems);
@@ -248,11 +248,13 @@ Value scenario_tree(const std::string& file, Problems& problems) {
 }
 
 Value checked_scenario(Value tree, const std::vector<config::Member>& overrides, Problems& problems) {
+  bool are_chosen = false;  // with_chosen_options() has options that may replace others after the version.
   for (const config::Member& set : overrides) {
     if (set.key == "schema" && !to_newest_form(tree, problems))
       problems.add(set.where, "schema", "a file with problems cannot become one of another version", "correct the file",
                    "schema");
-    apply(set, tree, problems);
+    are_chosen = are_chosen || set.key == "schema";
+    apply(set, !are_chosen, tree, problems);
   }
   to_newest_form(tree, problems);
   refuse_groups(tree, problems);

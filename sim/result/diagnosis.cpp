@@ -45,6 +45,20 @@ std::string suggestion_text(const Suggestion& s, const Diagnosis& d, const std::
 
 }  // namespace
 
+std::string cause_words(std::string_view cause) {
+  constexpr std::pair<std::string_view, const char*> kWords[] = {{"memory", "recomputation forced by memory"},
+                                                                 {"recomputation", "needless recomputation"},
+                                                                 {"host-memory", "waits for host memory"},
+                                                                 {"group-collectives", "collectives inside groups"},
+                                                                 {"launches", "kernel launches"},
+                                                                 {"placement", "messages between nodes"}};
+  for (const auto& [name, words] : kWords)
+    if (name == cause) return words;
+  std::string words(cause);
+  std::replace(words.begin(), words.end(), '-', ' ');
+  return words;
+}
+
 std::string cause_text(const Diagnosis& d) {
   if (d.findings.empty()) return {};
   std::string text = d.first().cause;
@@ -104,21 +118,6 @@ bool is_simulated(const Finding& f) {
   return std::any_of(f.suggestions.begin(), f.suggestions.end(), [](const Suggestion& s) { return s.run.has_value(); });
 }
 
-/// A cause in words that stand alone.
-std::string cause_words(std::string_view cause) {
-  constexpr std::pair<std::string_view, const char*> kWords[] = {{"memory", "recomputation forced by memory"},
-                                                                 {"recomputation", "needless recomputation"},
-                                                                 {"host-memory", "waits for host memory"},
-                                                                 {"group-collectives", "collectives inside groups"},
-                                                                 {"launches", "kernel launches"},
-                                                                 {"placement", "messages between nodes"}};
-  for (const auto& [name, words] : kWords)
-    if (name == cause) return words;
-  std::string words(cause);
-  std::replace(words.begin(), words.end(), '-', ' ');
-  return words;
-}
-
 /// "  also: gradient sums 34.4 %, slow link 19.0 % of the period (--what-if)": what costs much next to the first.
 /// Nothing where changes of every cause were simulated, because they are printed below.
 std::string other_causes_text(const Diagnosis& d) {
@@ -164,7 +163,7 @@ Diagnosis with_sets_before(Diagnosis d, const std::vector<std::string>& sets) {
 std::string what_if_text(const Diagnosis& d, Seconds period, bool details) {
   std::string text = fmt::format("now: {} for {}\n", to_text(period), pluralize(d.samples, "sample"));
   for (const Finding& f : d.findings) {
-    text += fmt::format("{}{}: {}\n", f.cause,
+    text += fmt::format("{}{}: {}\n", cause_words(f.cause),
                         f.lost.value > 0 ? fmt::format(" (costs {} of the period)", percent(f.share)) : "", f.sentence);
     for (const Suggestion* s : helpful_suggestions(f, d)) text += "  " + suggestion_text(*s, d) + "\n";
     if (!details) {

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/config/fields.hpp"
@@ -51,6 +52,9 @@ struct Diagnosis {
 
   const Finding& first() const { return findings.front(); }
 };
+
+/// A cause in words that stand alone: "gradient sums".
+std::string cause_words(std::string_view cause);
 
 /// The first cause and where it is, for a row of a table: "slow link: core", "bubble". Empty without findings.
 std::string cause_text(const Diagnosis&);

@@ -97,8 +97,10 @@ class GroupCheck {
         add(fmt::format("layer '{}' is known by its amounts or times alone, so a group cannot divide it", layer.name),
             "a model that lists its operations", "group");
     }
-    if (!has_experts && (degrees_.expert > 1 || degrees_.expert_tensor > 1))
+    if (!has_experts && degrees_.expert * degrees_.expert_tensor > 1) {
       add("the model has no experts, but a group divides them", "write expert: 1", "group");
+      undivided_.insert("expert");
+    }
     if (has_experts && degrees_.tensor > 1 && !degrees_.sequence)
       add("experts get each row once, so the tensor group has to divide rows outside of products",
           "write sequence: true", "group");
@@ -177,7 +179,7 @@ class GroupCheck {
   void check_stage(const Stage& stage) {
     const Degrees& d = stage.shape.degrees;
     const int parts = d.expert * d.expert_tensor;
-    if (d.devices() % parts != 0)
+    if (d.devices() % parts != 0 && !undivided_.contains("expert"))
       add(stage, {fmt::format("expert {} x expert_tensor {} = {} does not divide the {} of ", d.expert, d.expert_tensor,
                               parts, pluralize(d.devices(), "device")),
                   fmt::format(" (tensor {} x context {} x replicas {})", d.tensor, d.context, d.replicas),
