@@ -12,6 +12,7 @@
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/scenario.hpp"
+#include "sim/experiment/sized_cluster.hpp"
 #include "sim/model/builder.hpp"
 #include "sim/model/configuration.hpp"
 
@@ -35,6 +36,22 @@ std::vector<std::string> entries(FileKind kind) {
 
 const config::Field& field_of(FileKind kind) {
   return (kind == FileKind::Model ? model_fields() : cluster_fields()).fields.front();
+}
+
+/// "did you mean one of 'a-gb200', 'gb200-x2'?": names that have a word with a digit in common with this one.
+std::string with_shared_word(const std::string& name, const std::vector<std::string>& names) {
+  std::vector<std::string> alike;
+  for (const std::string& word : split(name, '-')) {
+    const bool names_a_type = word.find_first_of("0123456789") > 0 && word.find_first_of("0123456789") != word.npos;
+    if (!names_a_type || word.find_first_not_of("x0123456789") == word.npos) continue;
+    for (const std::string& other : names) {
+      const std::vector<std::string> words = split(other, '-');
+      if (std::find(words.begin(), words.end(), word) != words.end()) alike.push_back(other);
+    }
+  }
+  if (alike.empty()) return {};
+  return fmt::format("did you mean {}'{}'? With -xN at its end, a name has N nodes", alike.size() > 1 ? "one of " : "",
+                     join(alike, "', '"));
 }
 
 class Expander {
@@ -69,6 +86,7 @@ class Expander {
  private:
   void follow_name(Value& value, const std::string& path, int depth) {
     const std::string file = find_file(kind_, value.text, value.where.file);
+    if (file.empty() && kind_ == FileKind::Cluster && follow_sized(value, path, depth)) return;
     if (file.empty()) {
       const auto words = entries(kind_);
       if (std::find(words.begin(), words.end(), value.text) != words.end())
@@ -77,6 +95,7 @@ class Expander {
       for (std::string& name : file_names(kind_)) names.push_back(std::move(name));
       const bool is_path = value.text.ends_with(".yaml") || value.text.ends_with(".json");
       std::string help = is_path ? suggest_file(kind_, value.text, value.where.file) : suggest(value.text, names);
+      if (kind_ == FileKind::Cluster && !is_path && help.empty()) help = with_shared_word(value.text, names);
       if (help.empty())
         help =
             fmt::format("stagecraft list {} shows what there is", kind_ == FileKind::Model ? "models" : "topologies");
@@ -97,6 +116,32 @@ class Expander {
     set_name(loaded, std::filesystem::path(file).stem().string(), false);
     expand(loaded, path, depth + 1);
     value = std::move(loaded);
+  }
+
+  /// A cluster of the library with another number of nodes. False for a name that means none.
+  bool follow_sized(Value& value, const std::string& path, int depth) {
+    const std::optional<SizedCluster> sized = sized_cluster(value.text);
+    if (!sized) return false;
+    Value base = Value::scalar(sized->base, value.where);
+    expand(base, path, depth + 1);
+    const int each = devices_of_each_node(base);
+    if (each == 0) return false;
+    if (!sized->counts_nodes && sized->count % each != 0) {
+      const int nodes = sized->count / each + 1;
+      const std::string stem = value.text.substr(0, value.text.rfind('-'));
+      problems_.add(value.where, path, fmt::format("there is no cluster '{}'", value.text),
+                    fmt::format("nodes of {} have {}: {}-{}, or {}-x{} for {}", sized->base, pluralize(each, "device"),
+                                stem, nodes * each, stem, nodes, pluralize(nodes, "node")),
+                    "reference");
+      value.unreadable = true;
+      return true;
+    }
+    const int nodes = sized->counts_nodes ? sized->count : sized->count / each;
+    override_field(base, {"nodes", value.where, Value::scalar(fmt::format("{}", nodes), value.where)}, path);
+    std::erase_if(base.members, [](const config::Member& m) { return m.key == "title"; });  // It has the base's size.
+    set_name(base, value.text, true);
+    value = std::move(base);
+    return true;
   }
 
   /// A configuration has no name, but its folder has: llama-3-8b/config.json.

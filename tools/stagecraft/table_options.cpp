@@ -1,5 +1,5 @@
-// The options --wide, --columns, --color and --details of commands that print tables, the width and color of the
-// terminal, and tables in the format that --format names.
+// The options --wide, --columns, --color, --details and --label of commands that print tables, the width and color of
+// the terminal, and tables in the format that --format names.
 
 #include "tools/stagecraft/table_options.hpp"
 
@@ -82,6 +82,17 @@ std::vector<Argument> with_width_arguments(std::vector<Argument> arguments) {
 
 Argument details_argument(const std::string& what) {
   return {"--details", Argument::Kind::Flag, "Print " + what + " too"};
+}
+
+std::map<std::string, std::string> labels_of(const Arguments& a, const std::string& example) {
+  std::map<std::string, std::string> labels;
+  for (const std::string& given : a.list("label")) {
+    const std::size_t at = given.find('=');
+    if (at == std::string::npos || at == 0)
+      throw InputError(fmt::format("--label: '{}' names no path", given), "--label " + example);
+    labels[given.substr(0, at)] = given.substr(at + 1);
+  }
+  return labels;
 }
 
 TextLayout layout_of(const Arguments& a) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ std::vector<Argument> with_width_arguments(std::vector<Argument>);
 
 /// --details of commands whose text shows the answer first. `what` it adds.
 Argument details_argument(const std::string& what);
+
+/// --label PATH=TEXT, by path. `example` follows --label in the help of an error.
+std::map<std::string, std::string> labels_of(const Arguments&, const std::string& example);
 
 /// The layout that the user asked for. The width is that of COLUMNS in the environment, else that of the terminal that
 /// stdout is. Without either, or with --wide, there is no limit.

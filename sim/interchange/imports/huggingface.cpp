@@ -123,7 +123,7 @@ TrainingSetup sorted_facts(const Value& whole, const ConfigurationReading& read)
 
 }  // namespace
 
-HuggingFaceModel read_huggingface(const std::string& text, const std::string& file, int sequence) {
+HuggingFaceModel read_huggingface(const std::string& text, const std::string& file, int sequence, bool details) {
   constexpr int kUsualSequence = 4096;
   config::Problems problems;
   const Value configuration = config::parse_json(text, file, problems);
@@ -137,7 +137,7 @@ HuggingFaceModel read_huggingface(const std::string& text, const std::string& fi
   const Value checked = config::check(wrapped, model_fields(), "", problems);
   problems.throw_if_any();
   build_model(checked.at("model"));  // Refuses heads that do not divide the width, with their place in the file.
-  return {"schema: model/1\n" + config::to_yaml(model, false), notes_of(sorted_facts(configuration, facts))};
+  return {"schema: model/1\n" + config::to_yaml(model, false), notes_of(sorted_facts(configuration, facts), details)};
 }
 
 }  // namespace stagecraft

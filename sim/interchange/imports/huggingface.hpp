@@ -12,6 +12,7 @@ struct HuggingFaceModel {
 
 /// Reads a config.json of Hugging Face's transformers. `sequence`: tokens of a sample; 0: the most that the model
 /// takes, but at most 4,096. InputError where its model cannot be built.
-HuggingFaceModel read_huggingface(const std::string& text, const std::string& file, int sequence = 0);
+HuggingFaceModel read_huggingface(const std::string& text, const std::string& file, int sequence = 0,
+                                  bool details = true);
 
 }  // namespace stagecraft

@@ -3,6 +3,8 @@
 
 #include "sim/interchange/imports/training_setup.hpp"
 
+#include <algorithm>
+
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
@@ -116,10 +118,31 @@ std::string plan_text(const TrainingSetup& s, int replicas, const std::string& f
   return text + fmt::format("  micro_batch_size: {}\n", s.micro_batch_size);
 }
 
-std::string joined(const char* what, const std::vector<std::string>& list) {
-  std::string text;
-  for (const std::string& item : list) text += (text.empty() ? "" : ", ") + item;
-  return fmt::format("{}: {}", what, text);
+/// "changes time, and is not modeled: --a, --b". Without `details` it is one line, which counts the items that do not
+/// fit.
+std::string joined(const std::string& what, const std::vector<std::string>& list, bool details) {
+  constexpr std::size_t kLine = 90;  // With the count, the line has at most 120 characters.
+  std::string text = what + ": " + list.front();
+  for (std::size_t i = 1; i < list.size(); ++i) {
+    if (!details && text.size() + list[i].size() > kLine)
+      return fmt::format("{} and {} more (--details)", text, list.size() - i);
+    text += ", " + list[i];
+  }
+  return text;
+}
+
+/// What is trained, after the name of the file that says it. The plan is no part of it, because options change that.
+std::string title_of(const TrainingSetup& s, const SetupOptions& o, const std::string& file) {
+  std::string model = o.model.empty() ? s.model_name : o.model;
+  if (model.empty()) {
+    const auto field = [&](std::string_view name) {
+      const auto at = std::find_if(s.model.begin(), s.model.end(), [&](const auto& f) { return f.first == name; });
+      return at == s.model.end() ? std::string() : at->second;
+    };
+    model = fmt::format("transformer {} x {}{}", field("layers"), field("hidden"),
+                        field("experts").empty() ? "" : " with experts");
+  }
+  return fmt::format("{}: {}", file.substr(file.rfind('/') + 1), model);
 }
 
 }  // namespace
@@ -141,7 +164,7 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
     return fields && fields->find("chunks");
   };
   if (s.chunks > 1 && has_chunks()) schedule = fmt::format("{{name: {}, chunks: {}{}}}", s.schedule, s.chunks, group);
-  std::string text = "schema: scenario/2\n" + fmt::format("title: {}\n", quoted("imported from " + file)) +
+  std::string text = "schema: scenario/2\n" + fmt::format("title: {}\n", quoted(title_of(s, o, file))) +
                      model_text(s, o, file) + fmt::format("cluster: {}\n", quoted(o.cluster)) +
                      plan_text(s, replicas, file) +
                      fmt::format("run:\n  schedule: {}\n  global_batch: {}\n", schedule, s.global_batch);
@@ -187,14 +210,14 @@ const char* taken_for(const std::string& note) {
 
 }  // namespace
 
-std::vector<std::string> notes_of(const TrainingSetup& s) {
+std::vector<std::string> notes_of(const TrainingSetup& s, bool details) {
   std::vector<std::string> notes;
   for (const char* what :
        {"taken for the model", "taken for the plan", "taken for the run", "taken for the software", "taken"}) {
     std::vector<std::string> list;
     for (const std::string& note : s.matched)
       if (std::string_view(taken_for(note)) == what) list.push_back(note);
-    if (!list.empty()) notes.push_back(joined(what, list));
+    if (!list.empty()) notes.push_back(joined(what, list, details));
   }
   const std::pair<const char*, const std::vector<std::string>&> others[] = {
       {"may change time and memory, and is not modeled", s.unmodeled},
@@ -203,7 +226,7 @@ std::vector<std::string> notes_of(const TrainingSetup& s) {
       {"changes neither time nor memory", s.without_use},
       {"not known here", s.unknown}};
   for (const auto& [what, list] : others)
-    if (!list.empty()) notes.push_back(joined(what, list));
+    if (!list.empty()) notes.push_back(joined(what, list, details));
   notes.insert(notes.end(), s.assumed.begin(), s.assumed.end());
   return notes;
 }

@@ -65,7 +65,8 @@ SoftwareStack stack_of(const TrainingSetup&);
 /// "megatron-core", or "{base: megatron-core, overlap: {tensor: true}}".
 std::string software_text(const TrainingSetup&);
 
-/// One line for each kind of note: what matched, what is not modeled, has no use or is unknown, what is assumed.
-std::vector<std::string> notes_of(const TrainingSetup&);
+/// One note for each kind: what matched, what is not modeled, has no use or is unknown, what is assumed. Without
+/// `details` a list that is longer than a line ends in the number of its other items.
+std::vector<std::string> notes_of(const TrainingSetup&, bool details = true);
 
 }  // namespace stagecraft

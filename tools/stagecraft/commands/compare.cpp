@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <vector>
 
 #include <fmt/core.h>
@@ -47,10 +48,27 @@ void print_runs(const Table& table, const TextLayout& layout, const std::string&
     if (!text.empty()) print_text("\n" + wrap_lines(text, layout.width), layout);
 }
 
-/// The first iterations of runs, below each other.
-std::vector<TimelineStrip> timelines_of(const std::vector<std::string>& folders) {
+/// The runs of `RUN`, with the names that --label gives them.
+std::vector<NamedResults> runs_of(const Arguments& a) {
+  const std::vector<std::string> files = a.list("RUN");
+  const std::map<std::string, std::string> labels = labels_of(a, "out/a='before'");
+  for (const auto& [path, label] : labels)
+    if (std::find(files.begin(), files.end(), path) == files.end())
+      throw InputError(fmt::format("--label: '{}' is none of the runs", path), "one of " + join(files));
+  std::vector<NamedResults> runs;
+  for (const std::string& file : files) {
+    const auto label = labels.find(file);
+    runs.push_back({label == labels.end() ? file : label->second, compare_results_in(file)});
+  }
+  return runs;
+}
+
+/// The first iterations of runs in these folders, below each other.
+std::vector<TimelineStrip> timelines_of(const std::vector<std::string>& folders,
+                                        const std::vector<NamedResults>& runs) {
   std::vector<TimelineStrip> strips;
-  for (const std::string& folder : folders) strips.push_back(timeline_strip(read_kept_run(folder), folder));
+  for (std::size_t i = 0; i < folders.size(); ++i)
+    strips.push_back(timeline_strip(read_kept_run(folders[i]), runs[i].name));
   return strips;
 }
 
@@ -63,8 +81,7 @@ int print_table(const Arguments& a) {
     throw InputError(
         "two runs or more are needed",
         "stagecraft compare out/a out/b; stagecraft compare --schedules gpipe,1f1b SCENARIO runs schedules");
-  std::vector<NamedResults> runs;
-  for (const std::string& f : files) runs.push_back({f, compare_results_in(f)});
+  const std::vector<NamedResults> runs = runs_of(a);
   const Table table = run_table(runs);
   if (const std::string note = devices_note(runs); !note.empty()) print_error("note: {}\n", note);
   if (const std::string note = batches_note(runs); !note.empty()) print_error("warning: {}\n", note);
@@ -75,7 +92,7 @@ int print_table(const Arguments& a) {
   else
     print_runs(table, layout, plans_text(runs), limits_text(runs), scenario_changes_text(files));
   if (!asks_for_picture(a)) return 0;
-  const std::vector<TimelineStrip> strips = timelines_of(files);
+  const std::vector<TimelineStrip> strips = timelines_of(files, runs);
   write_pictures(a, [&](const PictureSize& size) { return strips_picture(strips, {}, size); });
   return 0;
 }
@@ -124,6 +141,7 @@ std::vector<Argument> compare_schedules_arguments() {
       {"--gantt", Kind::Flag, "With --schedules: draw the first iteration of each schedule, all on one time scale"},
       {"--width", Kind::Count,
        "With --gantt: width of the longest line in characters (default: 100, or the terminal if it is narrower)"},
+      {"--label", Kind::List, "RUN=TEXT, what tables and pictures call a run; may be repeated"},
       force_argument()};
   for (Argument& a : picture_arguments("the first iterations, all on one time scale,"))
     arguments.push_back(std::move(a));
@@ -194,6 +212,8 @@ std::vector<Argument> compare_arguments() {
 }
 
 int execute_compare(const Arguments& a) {
+  if (a.has("schedules") && a.has("label"))
+    throw InputError("--label is for runs, and schedules have names", "leave it out");
   if (a.has("schedules")) return compare_schedules(a);
   for (const char* name : {"set", "backend", "replay", "by", "gantt", "width"})
     if (a.has(name)) throw InputError(fmt::format("--{} needs --schedules", name), "add --schedules all");

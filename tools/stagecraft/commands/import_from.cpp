@@ -200,15 +200,15 @@ std::string import_setup(const Arguments& a) {
                               : kind == "bridge"     ? read_bridge(text, file, options)
                               : kind == "torchtitan" ? read_torchtitan(text, file, options)
                                                      : read_deepspeed(text, file, options);
-  for (const std::string& note : notes_of(setup)) print_note(note);
+  for (const std::string& note : notes_of(setup, a.flag("details"))) print_note(note);
   return scenario_yaml(setup, options, file);
 }
 
 /// A model file from a config.json of Hugging Face. What was taken and what was not goes to stderr.
 std::string import_huggingface(const Arguments& a) {
   const std::string file = a.text("FILE");
-  const HuggingFaceModel model =
-      read_huggingface(read_file(file), file, a.has("sequence") ? a.count("sequence", 1, 100'000'000) : 0);
+  const HuggingFaceModel model = read_huggingface(
+      read_file(file), file, a.has("sequence") ? a.count("sequence", 1, 100'000'000) : 0, a.flag("details"));
   for (const std::string& note : model.notes) print_note(note);
   return model.yaml;
 }
@@ -259,6 +259,8 @@ void check_kind(const Arguments& a, const std::vector<Argument>& arguments) {
   const bool is_profile = kind == "kineto" || kind == "nsight";
   if (a.has("samples") && kind != "pipedream-graph" && kind != "megatron-timing" && !is_profile)
     refuse("samples", "pipedream-graph, kineto, nsight and megatron-timing", kind);
+  if (a.flag("details") && !is_training_setup(kind) && kind != "huggingface")
+    refuse("details", "megatron, bridge, torchtitan, deepspeed and huggingface", kind);
   for (const char* option : {"layer", "overlap"})
     if (a.has(option) && !is_profile) refuse(option, "kineto and nsight", kind);
   for (const Argument& option : arguments)
@@ -325,6 +327,8 @@ extern const Command import_from{
          {"-o,--out", Argument::Kind::Text, "File to write (default: print it); pipeedge: folder"},
          force_argument(),
          quiet_argument(),
+         {"--details", Argument::Kind::Flag,
+          "megatron, bridge, torchtitan, deepspeed, huggingface: notes that name every option, not one line each"},
          only("pytorch-csv", "--torch", Argument::Kind::Text, "Version that wrote it, 2.8 or 2.11"),
          {"--samples", Argument::Kind::Count,
           "pipedream-graph, kineto, nsight: samples of the profiled batch; megatron-timing: of a micro-batch (default: "

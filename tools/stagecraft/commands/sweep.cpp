@@ -49,18 +49,6 @@ int list_points(const SweepPlan& plan) {
   return 0;
 }
 
-/// --label PATH=TEXT, as often as there are axes.
-std::map<std::string, std::string> labels_of(const Arguments& a) {
-  std::map<std::string, std::string> labels;
-  for (const std::string& given : a.list("label")) {
-    const std::size_t at = given.find('=');
-    if (at == std::string::npos || at == 0)
-      throw InputError(fmt::format("--label: '{}' names no path", given), "--label run.micro_batches='micro-batches'");
-    labels[given.substr(0, at)] = given.substr(at + 1);
-  }
-  return labels;
-}
-
 SweepView view_of(const Arguments& a) {
   using Kind = SweepView::Kind;
   const std::string name = picture_name(a, kSweepPictures);
@@ -68,7 +56,7 @@ SweepView view_of(const Arguments& a) {
   return {name == "map"     ? Kind::Map
           : name == "front" ? Kind::Front
                             : Kind::Lines,
-          text("metric"), text("over"), text("by"), labels_of(a)};
+          text("metric"), text("over"), text("by"), labels_of(a, "run.micro_batches='micro-batches'")};
 }
 
 struct SweepRequest {
