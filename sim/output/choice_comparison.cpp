@@ -21,12 +21,16 @@ bool is_tie(const Choice& c, const ChoiceTable& t) {
          known_period(c) <= (1 + t.interval->half_width) * known_period(first);
 }
 
+bool may_be_knee(double amount, Bytes memory, const Choice& first) {
+  return memory < kKneeMemory * first.memory && amount <= kKnee * first.amount;
+}
+
 const Choice* knee_of(const ChoiceTable& t) {
   const Choice* knee = nullptr;
   for (const Choice& c : t.front) {
     const Choice& first = t.front.front();
-    const bool saves = c.id == first.id || c.memory < kKneeMemory * first.memory;
-    if (!saves || c.is_tight != first.is_tight || c.amount > kKnee * first.amount) continue;
+    const bool is_worth_it = c.id == first.id || may_be_knee(c.amount, c.memory, first);
+    if (!is_worth_it || c.is_tight != first.is_tight) continue;
     if (!knee || c.memory < knee->memory) knee = &c;
   }
   return knee;

@@ -141,6 +141,19 @@ std::string about_replay(const ChoiceTable& t) {
       c.period, c.replayed);
 }
 
+/// Where no row is worth its time for the sake of its memory: the shortest one that needs less memory.
+std::string about_less_memory(const ChoiceTable& t) {
+  const Choice& first = t.front.front();
+  const Choice* knee = knee_of(t);
+  if (first.is_tight || !knee || knee->id != first.id) return {};
+  const auto next = std::find_if(t.front.begin(), t.front.end(), [&](const Choice& c) {
+    return !c.is_tight && may_be_knee(first.amount, c.memory, first);
+  });
+  if (next == t.front.end()) return {};
+  return fmt::format("within 2 % of the first, no plan that was tried needs 5 % less memory; {} with {} does\n",
+                     t.unit.text(next->amount), to_text(next->memory));
+}
+
 /// What the remarks mean that are on one of the rows.
 std::string about_remarks(const ChoiceTable& t, const std::vector<Choice>& shown) {
   std::string text;
@@ -150,6 +163,12 @@ std::string about_remarks(const ChoiceTable& t, const std::vector<Choice>& shown
                         100 * t.margin, 100 * first.filled);
   else if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) { return c.is_tight; }))
     text += fmt::format("tight: less than {:g} % of a device's memory is free (--margin)\n", 100 * t.margin);
+  if (std::any_of(shown.begin(), shown.end(), [](const Choice& c) {
+        return c.is_tight && c.plan_words.find("offload selective") != std::string::npos;
+      }))
+    text +=
+        "offload selective moves no more to host memory than fits, so it leaves no margin; a share does, such as "
+        "plan.offload.activations=50%\n";
   if (std::any_of(shown.begin(), shown.end(), [&](const Choice& c) { return is_tie(c, t); }))
     text +=
         fmt::format("tie: differs from the first by less than the interval of simulated times, {} %; measure both\n",
@@ -342,7 +361,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, bool details, const 
   if (!t.unit.is_time())
     text += fmt::format("{}: {}\n", t.unit.objective == Objective::Cost ? "cost" : "energy", t.unit.unit());
   if (const std::string line = unexchanged_text_of(shown); !line.empty()) text += line + "\n";
-  text += about_remarks(t, shown) + refused_text(t);
+  text += about_less_memory(t) + about_remarks(t, shown) + refused_text(t);
   if (details) text += explanations(t, shown);
   if (t.configured_period.value > 0) text += about_own(t);
   text += published_text(t);

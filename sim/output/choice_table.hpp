@@ -97,6 +97,9 @@ std::string behind_text(const Choice&, const Choice& first, const ObjectiveUnit&
 /// before it.
 std::vector<bool> stand_out(const std::vector<Choice>& front);
 
+/// Whether a choice of this amount and memory would be worth its time for the sake of its memory: within 2 % of the
+/// first row's amount, with 5 % less memory.
+bool may_be_knee(double amount, Bytes memory, const Choice& first);
 /// The row with the most free memory among those within 2 % of the first row's amount; the first row itself where none
 /// needs 5 % less, and nothing without rows.
 const Choice* knee_of(const ChoiceTable&);

@@ -85,4 +85,17 @@ TEST_CASE("the row with the most free memory within 2 % of the first is always p
   CHECK(rows.front().amount == 1);
 }
 
+TEST_CASE("where no row within 2 % of the first needs 5 % less memory, the answer has the next that does") {
+  ChoiceTable table;
+  for (const auto& [amount, memory] : {std::pair{1.0, 100.0}, {1.01, 97.0}, {1.03, 80.0}, {1.5, 10.0}}) {
+    Choice& c = table.front.emplace_back();
+    c.id = static_cast<int>(table.front.size());
+    c.amount = amount, c.period = Seconds{amount}, c.memory = Bytes{memory}, c.devices = 1;
+  }
+  CHECK(knee_of(table)->id == table.front.front().id);
+  CHECK(to_text(table, false, false)
+            .find("within 2 % of the first, no plan that was tried needs 5 % less memory; 1.03 s with 80 B does\n") !=
+        std::string::npos);
+}
+
 }  // namespace stagecraft::margin_test
