@@ -35,6 +35,9 @@ class SharedArrays:
         column = self._columns[table, name]
         return numpy.ndarray(column["count"], column["dtype"], self._memory, column["offset"], (column["stride"],))
 
+    def count(self, table: str, name: str) -> int:
+        return int(self._columns[table, name]["count"])
+
     def has(self, table: str) -> bool:
         return any(key[0] == table for key in self._columns)
 
@@ -164,10 +167,10 @@ class Run:
     def plot(self, axes: Any = None) -> Any:
         """The timeline as the command line draws it, which notebooks show and `save()` writes as SVG or PDF. With axes of
         matplotlib: draws the ops on them, one row for each device, and returns them."""
-        import numpy
-
         if axes is None:
             return Picture(self)
+        import numpy
+
         spans = self.spans
         computes = spans["kind"] < self.kinds.index("send")
         for index, kind in enumerate(self.kinds):
@@ -190,7 +193,7 @@ class Run:
         findings = self.results.get("diagnosis") or []
         if findings:
             text += f"<p>{html.escape(findings[0]['sentence'])}</p>"
-        if len(self._arrays.column("instructions", "kind")) <= 5000 and self._key[0] == _process.server.generation:
+        if self._arrays.count("instructions", "kind") <= 5000 and self._key[0] == _process.server.generation:
             picture = self.svg()
             text += picture[picture.index("<svg"):]
         return text
