@@ -25,9 +25,15 @@ std::string above_text(Seconds time, Seconds bound) {
   return two_digits(percent) + " %";
 }
 
+/// Whether a planner promises much less time than its plan takes.
+bool is_broken_promise(const PlanRow& r) {
+  constexpr double kMuch = 1.1;
+  return r.ran() && r.predicted.value > 0 && r.each > kMuch * r.predicted;
+}
+
 std::string off_text(const PlanRow& r) {
   if (r.predicted.value <= 0) return "-";
-  return fmt::format("{:+.1f} %", 100 * (r.each / r.predicted - 1));
+  return fmt::format("{}{:+.1f} %", is_broken_promise(r) ? "! " : "", 100 * (r.each / r.predicted - 1));
 }
 
 /// Each such bound with the planners that it is for: plans with other micro-batches, or of another kind, have others.
@@ -134,7 +140,7 @@ TableColumns<PlanRow> micro_batch_columns() {
       {{.heading = "gap", .width = 6, .drop_order = 8},
        [](const Row& r) { return above_text(r.predicted, r.model_limit); }},
       {{.key = result_column("simulated_s"), .heading = "simulated", .width = 9, .drop_order = 6}, &Row::each},
-      {{.heading = "off", .width = 8, .drop_order = 5}, off_text},
+      {{.heading = "off", .width = 8, .widens = true, .drop_order = 5}, off_text},
       {{.heading = "room", .width = 6, .drop_order = 1}, [](const Row& r) { return above_text(r.each, r.time_bound); }},
   };
 }
@@ -196,8 +202,12 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
       "simulated  the same with messages, memory and the schedule; off: how far from the prediction; period: one "
       "iteration\n"
       "room       how far the simulated time is above its lower bound, which no plan with such micro-batches can beat, "
-      "whoever makes it\n" +
-      table.reserve;
+      "whoever makes it\n";
+  if (std::any_of(table.rows.begin(), table.rows.end(), is_broken_promise))
+    text +=
+        "!          more than 10 % longer than the planner's own model says. Such models leave out some of: fill and "
+        "drain, latency, messages that a device sends one after another, and links slower than the others\n";
+  text += table.reserve;
   text += budget_text({table.rows.begin(), table.rows.end()}, {}) + interval_line(table.interval) + least_text(table) +
           about_replay(table);
   for (const PlanRow& r : table.rows)
