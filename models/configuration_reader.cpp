@@ -228,7 +228,8 @@ void ConfigurationReader::read_deepseek_experts() {
   if (number("moe_layer_freq", 1) != 1)
     refuse("moe_layer_freq", "only 1 can be read, which is experts in every layer after the dense ones", {});
   // Groups of experts are whole on a node, so that a token reaches at most as many nodes as it chooses groups.
-  if (number("n_group", 1) > 1) copy_optional("topk_group", "experts.nodes");
+  if (number("n_group", 1) > 1 && find("topk_group"))
+    copy_optional("topk_group", "experts.nodes"), copy_optional("n_group", "experts.groups");
 }
 
 void ConfigurationReader::read_deepseek_shape() {

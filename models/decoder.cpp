@@ -72,14 +72,14 @@ class LayerWriter {
   Operation expert_rows(OperationKind kind, std::vector<int> inputs, int rows, int columns) const {
     Operation op{.kind = kind, .inputs = std::move(inputs), .rows = rows, .columns = columns};
     op.experts = n_.experts.count, op.active = n_.experts.active;
-    op.nodes = n_.experts.nodes, op.imbalance = n_.experts.imbalance;
+    op.nodes = n_.experts.nodes, op.groups = n_.experts.groups, op.imbalance = n_.experts.imbalance;
     op.division = Division::Experts;
     return op;
   }
 
   int grouped_linear(int from, int rows, int inner, int columns, Division within_expert) {
     Operation op = expert_rows(GroupedLinear, {from}, rows, columns);
-    op.inner = inner, op.bias = n_.bias, op.nodes = 0, op.within_expert = within_expert;
+    op.inner = inner, op.bias = n_.bias, op.nodes = op.groups = 0, op.within_expert = within_expert;
     return add(op);
   }
 

@@ -24,6 +24,7 @@ struct ExpertsShape {
   double capacity = 0;   ///< Rows of an expert over the mean, with padding; 0: no row is dropped or padded.
   double imbalance = 1;  ///< Rows of the busiest device of an expert group over the mean.
   int nodes = 0;         ///< The experts of one token are on at most this many nodes; 0: on any number.
+  int groups = 0;        ///< Experts are in this many groups, of which a token has `nodes`; 0: a group is on a node.
 };
 
 enum class PositionKind : std::uint8_t { Learned, Rotary, None };

@@ -49,7 +49,13 @@ const config::MapSpec kExpertsFields{
          .doc("Rows of the busiest device of an expert group over the mean; left out: 1, which is an even load."),
      integer("nodes", 1, 1e4)
          .optional()
-         .doc("The experts of one token are on at most this many nodes; left out: on any number.")}};
+         .doc("The experts of one token are on at most this many nodes; left out: on any number."),
+     integer("groups", 1, 1e5)
+         .optional()
+         .doc(
+             "Groups of experts, of which a token has experts in `nodes` at most (Megatron-LM's moe-router-num-groups, "
+             "with moe-router-group-topk for `nodes`). Where they are fewer than nodes, each is on several; left out: "
+             "each is on one node.")}};
 
 int whole(const Value& map, const char* field, int fallback) {
   const Value* value = map.find(field);
@@ -105,12 +111,19 @@ void read_experts(const Value& map, DecoderShape& n, Problems& problems) {
   if (!e) return;
   n.experts = {config::as_int(e->at("count")), config::as_int(e->at("active")), config::as_int(e->at("width")),
                whole(*e, "shared", 0),         whole(*e, "first_dense", 0),     whole(*e, "every", 1),
-               number(*e, "capacity", 0),      number(*e, "imbalance", 1),      whole(*e, "nodes", 0)};
+               number(*e, "capacity", 0),      number(*e, "imbalance", 1),      whole(*e, "nodes", 0),
+               whole(*e, "groups", 0)};
   if (n.experts.active > n.experts.count)
     problems.add(
         e->at("active").where, "experts.active",
         fmt::format("{} experts cannot work on a token where a layer has {}", n.experts.active, n.experts.count), {},
         "experts");
+  if (const int groups = n.experts.groups; groups > 0 && (n.experts.count % groups != 0 || !e->has("nodes")))
+    problems.add(e->at("groups").where, "experts.groups",
+                 e->has("nodes") ? fmt::format("{} do not divide {}", pluralize(groups, "group"),
+                                               pluralize(n.experts.count, "expert"))
+                                 : "nothing says of how many groups a token has experts",
+                 e->has("nodes") ? "a divisor of the experts" : "add `nodes`", "experts");
   const double rows = static_cast<double>(n.sequence) * n.experts.active * std::max(1.0, n.experts.capacity);
   if (rows > std::numeric_limits<int>::max())
     problems.add(e->where, "experts", fmt::format("a sample sends {:.3g} rows to experts, which is too much", rows),

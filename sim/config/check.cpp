@@ -101,6 +101,10 @@ class Checker {
         return table(value, field, path);
       case Field::Kind::Variant:
         return variant(value, field, path);
+      case Field::Kind::Choice:
+        if (value.is_list() && !field.list_words.empty())
+          return list(value, config::list(field.name, choice(field.name, field.list_words)), path);
+        break;
       default:
         break;
     }

@@ -122,7 +122,7 @@ std::string type_text(const Field& f) {
     case Field::Kind::Text:
       return "text";
     case Field::Kind::Choice:
-      return "one of " + join(f.choices());
+      return "one of " + join(f.choices()) + (f.list_words.empty() ? "" : "; or a list of " + join(f.list_words));
     case Field::Kind::Integer:
       return "whole number" + range_text(f);
     case Field::Kind::Real:

@@ -26,7 +26,7 @@ struct Variant {
 struct Field {
   enum class Kind {
     Text,      ///< Any scalar.
-    Choice,    ///< One word of `choices()`.
+    Choice,    ///< One word of `choices()`, or a list of `list_words`.
     Integer,   ///< A whole number in [low, high]; 1e3 counts as whole.
     Real,      ///< A bare number in [low, high].
     Boolean,   ///< true or false, nothing else.
@@ -54,6 +54,7 @@ struct Field {
   double high = kInfinity;
   Dimension dimension = Dimension::Time;
   std::function<std::vector<std::string>()> choices;
+  std::vector<std::string> list_words;  ///< Choice: a list of these words may stand for one word.
   const MapSpec* map = nullptr;
   std::shared_ptr<Field> item;
   std::string selector;
@@ -69,6 +70,7 @@ struct Field {
   Field& positional() { return by_position = true, *this; }
   Field& counted_by(std::string key) { return count_key = std::move(key), *this; }
   Field& or_alone() { return may_stand_alone = true, *this; }
+  Field& or_list_of(std::vector<std::string> words) { return list_words = std::move(words), *this; }
   Field& or_field(std::string other) { return stand_in = std::move(other), *this; }
   Field& optional() { return required = false, *this; }
 };

@@ -250,8 +250,11 @@ class SchemaWriter {
     switch (field.kind) {
       case Field::Kind::Text:
         return object({{"type", words({"string", "number", "boolean"})}});
-      case Field::Kind::Choice:
-        return enumeration(field.choices());
+      case Field::Kind::Choice: {
+        if (field.list_words.empty()) return enumeration(field.choices());
+        Value some = object({{"type", word("array")}, {"items", enumeration(field.list_words)}});
+        return object({{"anyOf", array({enumeration(field.choices()), std::move(some)})}});
+      }
       case Field::Kind::Integer:
       case Field::Kind::Real:
         return of_number(field);

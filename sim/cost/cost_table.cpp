@@ -77,7 +77,7 @@ std::shared_ptr<const T> borrowed(const T* object) {
 double recomputed_share(Recomputation recomputation, const LayerCost& cost) {
   if (recomputation == Recomputation::Full || recomputation == Recomputation::Layers) return 1;
   if (recomputation == Recomputation::Half) return 0.5;
-  return recomputation == Recomputation::Selective ? cost.core : 0;
+  return recomputes(recomputation, Recomputation::Selective) ? cost.core : 0;
 }
 
 }  // namespace

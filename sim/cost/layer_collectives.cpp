@@ -24,9 +24,10 @@ class CollectiveList {
         divided_(operations.size(), false),
         gathered_(operations.size(), false) {}
 
-  EachPass<Collectives> lists() {
+  EachPass<Collectives> lists(const std::vector<bool>& only) {
     for (int i = 0; i < std::ssize(operations_); ++i) {
       const Operation& op = operations_[i];
+      is_listed_ = only.empty() || only[i];
       if (degrees_.tensor > 1) divide_by_tensor(i);
       if (degrees_.context > 1 && op.kind == OperationKind::Attention) divide_by_context(op);
       if (op.kind == OperationKind::Dispatch || op.kind == OperationKind::Combine) exchange_rows(op);
@@ -41,6 +42,7 @@ class CollectiveList {
   }
   Bytes bytes_of(const Operation& op) const { return Bytes{rows_of(op) * op.columns * number_bytes_}; }
   void add(Pass pass, const Collective& c) {
+    if (!is_listed_) return;
     (pass == Pass::Forward         ? lists_.forward
      : pass == Pass::InputGradient ? lists_.input_gradient
                                    : lists_.weight_gradient)
@@ -155,10 +157,15 @@ class CollectiveList {
   }
 
   /// With one copy of a row for each node, a row that goes to k experts on N nodes leaves its own for an expected
-  /// (N - 1)(1 - (1 - 1/N)^k) others, or for M (N - 1)/N where it goes to M nodes; inside, all its copies move. This is
-  /// the array that the members of equal place on all nodes exchange so that each row leaves as often.
+  /// (N - 1)(1 - (1 - 1/N)^k) others, or for M (N - 1)/N where it goes to M nodes; inside, all its copies move. Where
+  /// experts are in G < N groups, a row has M of them, on S = M N/G nodes, and goes to an expected S (1 - (1 - 1/S)^k)
+  /// of these. This is the array that the members of equal place on all nodes exchange so that each row leaves as
+  /// often.
   static Bytes across_nodes(Bytes bytes, const Operation& op, double nodes) {
-    const double others = op.nodes > 0 ? std::min<double>(op.nodes, nodes) * (nodes - 1) / nodes
+    const auto reached = [&](double among) { return among * (1 - std::pow(1 - 1 / among, op.active)); };
+    const bool spans_nodes = op.groups > 0 && nodes > op.groups;
+    const double limit = std::min(nodes, spans_nodes ? op.nodes * std::ceil(nodes / op.groups) : 1.0 * op.nodes);
+    const double others = op.nodes > 0 ? (spans_nodes ? reached(limit) : limit) * (nodes - 1) / nodes
                                        : (nodes - 1) * (1 - std::pow(1 - 1 / nodes, op.active));
     return bytes * (others / op.active * nodes / (nodes - 1));
   }
@@ -170,6 +177,7 @@ class CollectiveList {
   double number_bytes_;
   double dispatch_ratio_;  ///< Bytes of a dispatched number over the bytes of any other.
   Load load_;              ///< A context rank has a part of its rows.
+  bool is_listed_ = true;  ///< Whether collectives of the operation are asked for.
   std::vector<bool> divided_, gathered_;
   std::vector<int> gathered_inputs_;
   EachPass<Collectives> lists_;
@@ -179,8 +187,8 @@ class CollectiveList {
 
 EachPass<Collectives> collectives_of(const std::vector<Operation>& operations, const StageShape& shape,
                                      const NodeShape& node, const Load& load, double number_bytes,
-                                     double dispatch_bytes) {
-  return CollectiveList(operations, shape, node, load, number_bytes, dispatch_bytes).lists();
+                                     double dispatch_bytes, const std::vector<bool>& only) {
+  return CollectiveList(operations, shape, node, load, number_bytes, dispatch_bytes).lists(only);
 }
 
 }  // namespace stagecraft

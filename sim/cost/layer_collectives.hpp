@@ -23,8 +23,10 @@ namespace stagecraft {
 /// in the keys and values of the other devices. Experts get their rows, and give them back, by all-to-alls; an
 /// expert-tensor group gathers these rows and sums the partial results. `dispatch_bytes` of a number travel to experts,
 /// forward and as a gradient, where it is above 0. With one copy of a row for each node, an all-to-all is one inside
-/// the nodes and one across them at the same time.
+/// the nodes and one across them at the same time. `only` has a flag for each operation whose collectives are asked
+/// for; empty: all of them.
 EachPass<Collectives> collectives_of(const std::vector<Operation>&, const StageShape&, const NodeShape&, const Load&,
-                                     double number_bytes, double dispatch_bytes = 0);
+                                     double number_bytes, double dispatch_bytes = 0,
+                                     const std::vector<bool>& only = {});
 
 }  // namespace stagecraft

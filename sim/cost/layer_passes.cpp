@@ -5,8 +5,8 @@
 
 #include "sim/cost/cost_rules.hpp"
 #include "sim/cost/layer_collectives.hpp"
+#include "sim/cost/recomputed_operations.hpp"
 #include "sim/cost/side_operations.hpp"
-#include "sim/model/recomputed_outputs.hpp"
 
 namespace stagecraft {
 namespace {
@@ -44,6 +44,13 @@ class PassBuilder {
                  .input_gradient = launches_of(lists.input_gradient),
                  .weight_gradient = rules.software.hides_regather ? 0 : launches_of(lists.weight_gradient)};
     price(lists);
+    if (recomputes(shape.recomputation, kWholeModules)) {
+      const std::vector<bool> whole = recomputed_operations(operations, shape.recomputation & kWholeModules);
+      lists_.recompute = priced(collectives_of(operations, shape, rules.node, load, precision.activation,
+                                               rules.software.dispatch_bytes, whole)
+                                    .forward,
+                                Pass::Forward, false);
+    }
   }
 
   EachPass<PassCost> passes() const {
@@ -57,7 +64,7 @@ class PassBuilder {
             .weight_gradient = pass(kernels_.weight_gradient, launches_.weight_gradient, lists_.weight_gradient),
             .backward = pass(kernels_.backward(), launches_.input_gradient + launches_.weight_gradient, lists_.backward,
                              recomputed_beside_gathers()),
-            .recompute = {recompute(lists_.recompute, launches_.forward), lists_.recompute}};
+            .recompute = {recompute(lists_.recompute), lists_.recompute}};
   }
 
  private:
@@ -129,7 +136,7 @@ class PassBuilder {
                               .input_gradient = pass(measured_->input_gradient, lists_.input_gradient),
                               .weight_gradient = pass(measured_->weight_gradient, lists_.weight_gradient)};
     passes.backward = {passes.input_gradient.time + passes.weight_gradient.time, lists_.backward};
-    const Seconds by_shapes = recompute({}, 0).total(), kernels = kernel_time(kernels_.forward, device_).total();
+    const Seconds by_shapes = recompute({}).total(), kernels = kernel_time(kernels_.forward, device_).total();
     const double share = repeats_forward() ? 1 : kernels.value > 0 ? std::min(1.0, by_shapes / kernels) : 0;
     passes.recompute = pass(share * measured_->forward, lists_.recompute);
     return passes;
@@ -141,26 +148,28 @@ class PassBuilder {
     return share * kernel_time(kernels_.forward, device_).total();
   }
 
-  std::vector<Kernel> output_kernels() const {
-    const std::vector<bool> again = recomputed_outputs(operations_);
+  /// The forward of modules.
+  std::vector<Kernel> module_kernels() const {
+    if (!shape_.recomputes_operations()) return core_of(kernels_.forward);
+    const std::vector<bool> again = recomputed_operations(operations_, shape_.recomputation);
     PassKernels kernels;
+    if (shape_.recomputes_attention()) kernels.forward = core_of(kernels_.forward);
     for (std::size_t i = 0; i < operations_.size(); ++i)
       if (again[i])
         kernels.add(kernels_of(operations_[i], shape_.degrees, load_, rules_.formats(type_), rules_.software));
     return std::move(kernels.forward);
   }
 
-  /// The forward has as many launches of collectives as `launches`.
-  TimeByClass recompute(const Collectives& forward, double launches) const {
-    const auto alone = [&](const std::vector<Kernel>& kernels) {
-      return time(kernel_time(kernels, device_), launch_count(kernels), {});
-    };
-    if (shape_.recomputes_attention()) return alone(core_of(kernels_.forward));
-    if (shape_.recomputes_outputs()) return alone(output_kernels());
+  /// `repeated` has the collectives that run again.
+  TimeByClass recompute(const Collectives& repeated) const {
+    if (recomputes_by_modules(shape_.recomputation)) {
+      const std::vector<Kernel> kernels = module_kernels();
+      return time(kernel_time(kernels, device_), launch_count(kernels) + launches_of(repeated), repeated);
+    }
     const TimeByClass kernels = kernel_time(kernels_.forward, device_);
-    const double all_launches = launch_count(kernels_.forward) + launches;
+    const double all_launches = launch_count(kernels_.forward) + (measured_ ? 0 : launches_.forward);
     if (shape_.recomputes_half()) return time(0.5 * kernels, all_launches, {});
-    return repeats_forward() ? time(kernels, all_launches, forward) : TimeByClass{};
+    return repeats_forward() ? time(kernels, all_launches, repeated) : TimeByClass{};
   }
 
   /// Where a layer has several dispatches or combines, they divide the kernels of shared experts.

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/model/recomputed_outputs.hpp"
+#include "sim/cost/recomputed_operations.hpp"
 
 namespace stagecraft {
 namespace {
@@ -85,11 +85,11 @@ double kept_share(const Layer& layer, const Degrees& d, const Load& load, double
   return total > 0 ? here / total : 1 / (core ? parts : rows);
 }
 
-/// The share of what a layer keeps on each device, without the inside of attention, that recomputed outputs are.
-double recomputed_outputs_share(const Layer& layer, const Degrees& d, const Load& load, double number_bytes,
-                                const CostRules* rules) {
+/// The share of what a layer keeps on each device, without the inside of attention, that recomputed operations make.
+double recomputed_stash_share(const Layer& layer, Recomputation modules, const Degrees& d, const Load& load,
+                              double number_bytes, const CostRules* rules) {
   const double rows = rows_divided(d), parts = d.context * d.tensor, masks = mask_numbers(layer, number_bytes);
-  const std::vector<bool> again = recomputed_outputs(layer.operations);
+  const std::vector<bool> again = recomputed_operations(layer.operations, modules);
   double total = masks > 0 ? masks * load.rows_factor(layer.operations.back()) / rows : 0, dropped = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities) continue;
@@ -398,10 +398,11 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   }
   memory.stash = whole;
   if (recomputation == Recomputation::None) return memory;
-  Bytes dropped = core;
-  if (recomputation == Recomputation::Outputs) {
-    dropped = recomputed_outputs_share(layer, d, load, number_bytes, rules) * (whole - core);
-  } else if (recomputation != Recomputation::Selective) {  // It keeps its inputs, which are divided by rows alone.
+  Bytes dropped;
+  if (recomputes(recomputation, Recomputation::Selective)) dropped += core;
+  if (recomputes(recomputation, kModulesOfOperations))
+    dropped += recomputed_stash_share(layer, recomputation, d, load, number_bytes, rules) * (whole - core);
+  if (!recomputes_by_modules(recomputation)) {  // It keeps its inputs, which are divided by rows alone.
     Bytes inputs;
     for (const LayerId from : layer.inputs)
       inputs += output_of_sample(model.layers[from], load) * (load.samples / rows_divided(d));
@@ -414,11 +415,11 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
 
 Flops recomputed_work(Recomputation recomputation, const Layer& layer) {
   if (recomputation == Recomputation::None) return {};
-  if (recomputation == Recomputation::Selective) return layer.core.forward;
   if (recomputation == Recomputation::Half) return 0.5 * layer.forward;
-  if (recomputation != Recomputation::Outputs) return layer.forward;
+  if (!recomputes_by_modules(recomputation)) return layer.forward;
   Flops sum;
-  const std::vector<bool> again = recomputed_outputs(layer.operations);
+  if (recomputes(recomputation, Recomputation::Selective)) sum += layer.core.forward;
+  const std::vector<bool> again = recomputed_operations(layer.operations, recomputation);
   for (std::size_t i = 0; i < again.size(); ++i)
     if (again[i]) sum += flops(layer.operations[i], Pass::Forward);
   return sum;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,15 +12,58 @@
 
 namespace stagecraft {
 
-/// What a stage does not keep from its forward to its backward: nothing; the inside of each attention (scores, softmax,
-/// context; Korthikanti et al., MLSys 2023); everything but its input, so that its whole forward runs once more before
-/// the backward; or everything but the inputs of its layers, each of which repeats its forward inside its backward, as
-/// Megatron-LM and PyTorch do; or half of what a layer keeps in addition to its input, which repeats half of each
-/// kernel and no collective, as torchtitan's choice by operation does, which keeps every second product; or the outputs
-/// of norms, activations and up-projections (sim/model/recomputed_outputs.hpp), as DeepSeek-V3 does.
-enum class Recomputation : std::uint8_t { None, Selective, Full, Layers, Half, Outputs };
-std::string_view to_text(Recomputation);
+/// What a stage does not keep from its forward to its backward: nothing; everything but its input, so that its whole
+/// forward runs once more before the backward (full); or everything but the inputs of its layers, each of which repeats
+/// its forward inside its backward, as Megatron-LM and PyTorch do; or half of what a layer keeps in addition to its
+/// input, which repeats half of each kernel and no collective, as torchtitan's choice by operation does, which keeps
+/// every second product; or modules of each layer, in any union.
+///
+/// Modules (recomputed_operations.hpp) have their names from Megatron-LM's --recompute-modules. Selective is the inside
+/// of each attention (scores, softmax, context; Korthikanti et al., MLSys 2023). Outputs is what all norms, activations
+/// and up-projections make, as in DeepSeek-V3; Norms, ExpertActivations and UpProjections are parts of it. DenseLayers,
+/// Experts and SharedExperts run again as a whole, with their collectives.
+enum class Recomputation : std::uint16_t {
+  None = 0,
+  Full = 1 << 0,
+  Layers = 1 << 1,
+  Half = 1 << 2,
+  Outputs = 1 << 3,
+  Selective = 1 << 4,
+  Norms = 1 << 5,
+  ExpertActivations = 1 << 6,
+  UpProjections = 1 << 7,
+  DenseLayers = 1 << 8,
+  Experts = 1 << 9,
+  SharedExperts = 1 << 10
+};
+constexpr Recomputation operator|(Recomputation a, Recomputation b) {
+  return static_cast<Recomputation>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr Recomputation operator&(Recomputation a, Recomputation b) {
+  return static_cast<Recomputation>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+/// Whether any of these parts is recomputed.
+constexpr bool recomputes(Recomputation r, Recomputation parts) { return (r & parts) != Recomputation::None; }
+/// Modules that run again as a whole.
+inline constexpr Recomputation kWholeModules =
+    Recomputation::DenseLayers | Recomputation::Experts | Recomputation::SharedExperts;
+/// Modules but for the inside of attention.
+inline constexpr Recomputation kModulesOfOperations = Recomputation::Outputs | Recomputation::Norms |
+                                                      Recomputation::ExpertActivations | Recomputation::UpProjections |
+                                                      kWholeModules;
+
+/// Whether modules of each layer run again.
+constexpr bool recomputes_by_modules(Recomputation r) {
+  return recomputes(r, Recomputation::Selective | kModulesOfOperations);
+}
+
+/// "selective", "outputs", or "[layernorm, moe_act]" for other modules, as a scenario writes it.
+std::string to_text(Recomputation);
 std::optional<Recomputation> parse_recomputation(std::string_view word);  ///< Nothing for "auto".
+/// The modules by the names that Megatron-LM has for them: "core_attn", "layernorm" and so on.
+const std::vector<std::string>& recomputation_modules();
+/// Nothing for a name that is none.
+std::optional<Recomputation> recomputation_module(std::string_view name);
 
 /// What a stage computes and how it is divided, without its devices. Planners and searches price shapes; a Stage is a
 /// shape on a mesh.
@@ -55,8 +99,10 @@ struct StageShape {
   bool recomputes_all() const { return recomputation == Recomputation::Full; }
   bool recomputes_layers() const { return recomputation == Recomputation::Layers; }
   bool recomputes_half() const { return recomputation == Recomputation::Half; }
-  bool recomputes_outputs() const { return recomputation == Recomputation::Outputs; }
-  bool recomputes_attention() const { return recomputation == Recomputation::Selective; }
+  bool recomputes_outputs() const { return recomputes(recomputation, Recomputation::Outputs); }
+  bool recomputes_attention() const { return recomputes(recomputation, Recomputation::Selective); }
+  /// Whether operations of a layer but for the inside of attention run again.
+  bool recomputes_operations() const { return recomputes(recomputation, kModulesOfOperations); }
 };
 
 /// The layers of the vocabulary as a tensor group of all ranks divides them.

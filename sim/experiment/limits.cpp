@@ -192,7 +192,7 @@ void check_group_policy(const PlannedExperiment& p) {
                              "weights that stages with different groups tie are not summed by messages yet",
                              "run.collectives: cost", "collectives"}});
   }
-  if (!e.software().prices && any_stage([](const StageShape& s) { return s.recomputes_outputs(); }))
+  if (!e.software().prices && any_stage([](const StageShape& s) { return s.recomputes_operations(); }))
     throw InputError({{plan.where("recompute"), "plan.recompute",
                        "only a software stack prices the operations whose outputs are computed again",
                        "software: plain, or another recompute", "recompute"}});
@@ -280,7 +280,7 @@ void check_real_run(const CompiledExperiment& c, const std::string& backend, boo
                                      "part of the whole",
                                      backend),
                          "none, or plan.shard=none; or --backend ideal, fluid or simgrid", "buckets"}});
-  if (shape.recomputes_layers() || shape.recomputes_half() || shape.recomputes_outputs())
+  if (shape.recomputes_layers() || shape.recomputes_half() || shape.recomputes_operations())
     throw InputError(fmt::format("the backend '{}' does not recompute layer by layer", backend),
                      "recompute: full, selective or none");
   require_whole_stages(c.plan, backend);

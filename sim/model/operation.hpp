@@ -88,6 +88,7 @@ struct Operation {
 
   int experts = 0, active = 0;  ///< Router, Dispatch, GroupedLinear, Combine: all experts, and experts of one row.
   int nodes = 0;                ///< Dispatch: the experts of a row are on at most this many nodes; 0: on any.
+  int groups = 0;               ///< Dispatch: groups of experts, of which a row has `nodes`; 0: each on one node.
   double imbalance = 1;         ///< Dispatch, GroupedLinear: rows of the busiest device over the mean.
 
   Division division = Division::Replicated;

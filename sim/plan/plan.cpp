@@ -148,10 +148,11 @@ std::string to_text(const Plan& plan) {
     if (stage.turns() > 1) text += ", in turn";
     if (stage.group > 1) text += fmt::format(", group {}", stage.group);
     if (stage.shape.recomputes_all()) text += ", recompute";
-    if (stage.shape.recomputes_attention()) text += ", selective recompute";
+    const Recomputation kind = stage.shape.recomputation;
+    if (kind == Recomputation::Selective) text += ", selective recompute";
     if (stage.shape.recomputes_layers()) text += ", recompute by layers";
     if (stage.shape.recomputes_half()) text += ", recompute half of each layer";
-    if (stage.shape.recomputes_outputs()) text += ", recompute outputs";
+    if (stage.shape.recomputes_operations()) text += fmt::format(", recompute {}", to_text(kind));
     if (stage.twin.valid())
       text += fmt::format(", {} of {} micro-batches, the others in {}", stage.micros.size(),
                           plan.micro_batches(StageId{s}), stage.twin.value);

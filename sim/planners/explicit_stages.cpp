@@ -91,7 +91,7 @@ WrittenStage read_stage(const Value& value, const std::string& path, const Clust
   if (const Value* group = value.find("group")) stage.has_group = true, read_group(*group, stage.division);
   if (const Value* shard = value.find("shard")) stage.has_shard = true, read_sharding(*shard, stage.division);
   stage.division.source = std::make_shared<const Value>(value);
-  stage.recompute = parse_recomputation(value.at("recompute").text);
+  stage.recompute = read_recomputation(value.at("recompute"));
   stage.recompute_where = value.at("recompute").where;
   return stage;
 }

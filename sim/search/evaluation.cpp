@@ -87,11 +87,12 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   const std::vector<DeviceId> used = devices_of(p.plan);
   for (const Stage& stage : p.plan.stages) {
     c.replicas = std::max(c.replicas, static_cast<int>(stage.leaders.size()));
-    if (stage.shape.recomputes_attention() && c.recompute == "none") c.recompute = "selective";
+    if (recomputes_by_modules(stage.shape.recomputation) &&
+        (c.recompute == "none" || stage.shape.recomputes_operations()))
+      c.recompute = to_text(stage.shape.recomputation);
     if (stage.shape.recomputes_all()) c.recompute = "full";
     if (stage.shape.recomputes_layers()) c.recompute = "layers";
     if (stage.shape.recomputes_half()) c.recompute = "half";
-    if (stage.shape.recomputes_outputs()) c.recompute = "outputs";
   }
   c.device_types = parts.device_text(used);
   for (const DeviceId d : used) ++c.devices_of_type[p.cluster().type_of(d).name];

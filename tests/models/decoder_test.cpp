@@ -149,12 +149,13 @@ TEST_CASE("experts stand in the layers that the fields say, with the rows that t
   CHECK(active_parameters(model, true) == model.parameters() - (e - 2) * 3 * h * fe);
 
   const Layer padded = layer_called(
-      make(kLlama + ", experts: {count: 8, active: 2, width: 32, every: 2, capacity: 1.25, imbalance: 2, nodes: 3}"),
+      make(kLlama +
+           ", experts: {count: 8, active: 2, width: 32, every: 2, capacity: 1.25, imbalance: 2, nodes: 3, groups: 4}"),
       "l1");
   for (const Operation& op : padded.operations) {
     if (op.kind == OperationKind::GroupedLinear) CHECK(op.rows == 100);
     if (op.kind == OperationKind::Combine) CHECK(op.rows == 40);
-    if (op.kind == OperationKind::Dispatch) CHECK((op.nodes == 3 && op.imbalance == 2));
+    if (op.kind == OperationKind::Dispatch) CHECK((op.nodes == 3 && op.groups == 4 && op.imbalance == 2));
   }
 }
 

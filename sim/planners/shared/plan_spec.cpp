@@ -83,7 +83,7 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
   read("shard", [&](const Value& v) { read_sharding(v, spec); });
   read("share", [&](const Value& v) { spec.share = parse_share(v.text); });
   if (spec.share == Share::Samples) spec.micro_batch_size *= spec.replicas;
-  read("recompute", [&](const Value& v) { spec.recompute = parse_recomputation(v.text); });
+  read("recompute", [&](const Value& v) { spec.recompute = read_recomputation(v); });
   read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
   read("vocabulary", [&](const Value& v) { spec.divides_vocabulary = v.text == "all"; });
   read("offload", [&](const Value& v) { spec.offload = read_offload(v); });
@@ -162,7 +162,7 @@ std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   std::string text = fmt::format("{{planner: {}", spec.planner->name);
   if (has("micro_batch_size")) text += fmt::format(", micro_batch_size: {}", spec.written_micro_batch_size());
   if (has("recompute") && spec.recompute != default_plan_spec(*spec.planner, cluster).recompute)
-    text += fmt::format(", recompute: {}", spec.recompute ? to_text(*spec.recompute) : "auto");
+    text += fmt::format(", recompute: {}", spec.recompute ? to_text(*spec.recompute) : std::string("auto"));
   if (spec.placement) text += fmt::format(", placement: {}", to_text(*spec.placement));
   if (spec.stages) text += fmt::format(", stages: {}", *spec.stages);
   if (has("replicas")) text += fmt::format(", replicas: {}", spec.replicas);

@@ -98,7 +98,7 @@ void finish_plan(Plan& plan, const PlannerInput& input, bool sequential) {
     const auto& layers = stage.shape.layers;
     if (stage.shape.recomputes_attention() &&
         std::none_of(layers.begin(), layers.end(), [&](LayerId l) { return keeps_core(input.model.layers[l]); }))
-      stage.shape.recomputation = Recomputation::None;
+      stage.shape.recomputation = stage.shape.recomputation & kModulesOfOperations;
   }
   count_samples(plan, input);
   check_group(input, plan);
@@ -176,14 +176,27 @@ config::Field recompute_field(bool automatic, bool by_layers) {
         "full recomputation does. half: half of each kernel of a layer there, and half of what the layer keeps, as "
         "torchtitan's selective recomputation by operation does. outputs: with `software`, norms, activations and the "
         "up-projections of latent attention there, as DeepSeek-V3 does and Megatron-LM with recompute-modules "
-        "layernorm, moe_act and mla_up_proj.";
+        "layernorm, moe_act and mla_up_proj. A list of modules, by the names that Megatron-LM has for them, with "
+        "`software`: core_attn is selective; layernorm, moe_act and mla_up_proj are the norms of a layer, activations "
+        "of "
+        "experts and up-projections of latent attention; mlp, moe and shared_experts run again as a whole with their "
+        "collectives, which are dense layers, layers of experts, and shared experts alone.";
   }
   if (automatic) {
     words.insert(words.begin(), "auto");
     doc += " auto: the fastest choice that fits.";
   }
   const std::string fallback = words.front();
-  return config::choice("recompute", std::move(words)).fallback(fallback).doc(doc);
+  config::Field field = config::choice("recompute", std::move(words)).fallback(fallback).doc(doc);
+  return by_layers ? field.or_list_of(recomputation_modules()) : field;
+}
+
+std::optional<Recomputation> read_recomputation(const config::Value& checked) {
+  if (!checked.is_list()) return parse_recomputation(checked.text);
+  Recomputation modules = Recomputation::None;
+  for (const config::Value& module : checked.items)
+    modules = modules | recomputation_module(module.text).value_or(Recomputation::None);
+  return modules;
 }
 
 std::vector<Recomputation> recomputations(const ModelGraph& model) {

@@ -82,6 +82,8 @@ Share parse_share(std::string_view word);
 /// The option `recompute`: none, selective or full; with `automatic` also auto, which is then the default; with
 /// `by_layers` also layers, half and outputs.
 config::Field recompute_field(bool automatic = false, bool by_layers = false);
+/// Nothing for auto.
+std::optional<Recomputation> read_recomputation(const config::Value& checked);
 /// The kinds of recomputation that make a difference for the model, least first.
 std::vector<Recomputation> recomputations(const ModelGraph&);
 /// The kinds to try: the one of the option, or all if the planner chooses. InputError if the option is selective and

@@ -4,14 +4,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 
 #include <fmt/core.h>
 
+#include "sim/cost/layer_collectives.hpp"
+#include "sim/cost/recomputed_operations.hpp"
 #include "sim/cost/side_operations.hpp"
 #include "sim/experiment/run.hpp"
-#include "sim/model/recomputed_outputs.hpp"
 #include "tests/support/files.hpp"
 
 namespace stagecraft::shared_experts_test {
@@ -49,6 +51,27 @@ CompiledExperiment compiled(const std::string& text) {
 
 Passes passes(const char* overlap, const char* link) {
   return compiled(scenario(overlap, link)).costs.at(StageId{0}, 0).passes;
+}
+
+/// A layer of the middle of a model.
+std::vector<Operation> layer_of(const char* model) {
+  test::write_file(
+      "build/outputs_test.yaml",
+      fmt::format("schema: scenario/2\nmodel: {}\ncluster: hgx-h100-x2\nplan: {{planner: balanced, stages: "
+                  "8}}\nrun: {{schedule: 1f1b, micro_batches: 8}}\n",
+                  model));
+  const Experiment e = load_experiment("build/outputs_test.yaml", {});
+  return e.model->layers[LayerId{e.model->layers.size() / 2}].operations;
+}
+
+/// How many operations of each kind a backward computes again.
+std::map<OperationKind, int> repeated(const char* model, Recomputation modules) {
+  const std::vector<Operation> operations = layer_of(model);
+  const std::vector<bool> again = recomputed_operations(operations, modules);
+  std::map<OperationKind, int> of_kind;
+  for (std::size_t i = 0; i < again.size(); ++i)
+    if (again[i]) ++of_kind[operations[i].kind];
+  return of_kind;
 }
 
 }  // namespace
@@ -105,20 +128,7 @@ TEST_CASE("operations that need neither what is sent to experts nor what comes b
 }
 
 TEST_CASE("recomputed outputs are norms, activations and up-projections of latent attention") {
-  const auto counts = [](const char* model) {
-    test::write_file(
-        "build/outputs_test.yaml",
-        fmt::format("schema: scenario/2\nmodel: {}\ncluster: hgx-h100-x2\nplan: {{planner: balanced, stages: "
-                    "8}}\nrun: {{schedule: 1f1b, micro_batches: 8}}\n",
-                    model));
-    const Experiment e = load_experiment("build/outputs_test.yaml", {});
-    const std::vector<Operation>& operations = e.model->layers[LayerId{e.model->layers.size() / 2}].operations;
-    const std::vector<bool> again = recomputed_outputs(operations);
-    std::map<OperationKind, int> of_kind;
-    for (std::size_t i = 0; i < again.size(); ++i)
-      if (again[i]) ++of_kind[operations[i].kind];
-    return of_kind;
-  };
+  const auto counts = [](const char* model) { return repeated(model, Recomputation::Outputs); };
   using enum OperationKind;
   CHECK(counts("llama-3-8b") == std::map<OperationKind, int>{{RmsNorm, 2}, {GatedSilu, 1}});
   // The trace of DeepSeek-V3 has 16 products in bf16 or fp8 for the dense parts of a layer: 7 forward, 7 for input
@@ -146,6 +156,83 @@ TEST_CASE("what is computed again is not kept") {
   CHECK(whole == doctest::Approx(numbers * (12 + 4 * g + 6 * f)));
   CHECK(rest == doctest::Approx(numbers * (8 + 4 * g + 4 * f)));
   CHECK(slow > fast);
+}
+
+// The layers of DeepSeek-V3 have norms of their own and of two short vectors, and a shared expert next to the others.
+TEST_CASE("each module of Megatron-LM is a part of a layer") {
+  using enum OperationKind;
+  using Kinds = std::map<OperationKind, int>;
+  const char* const experts = "deepseek-v3";
+  CHECK(repeated(experts, Recomputation::Norms) == Kinds{{RmsNorm, 2}});
+  CHECK(repeated(experts, Recomputation::UpProjections) == Kinds{{RmsNorm, 2}, {Linear, 2}, {Rotary, 1}});
+  CHECK(repeated(experts, Recomputation::ExpertActivations) == Kinds{{GatedSilu, 1}});
+  CHECK(repeated(experts, Recomputation::SharedExperts) == Kinds{{GatedSilu, 1}, {Linear, 2}});
+  CHECK(repeated(experts, Recomputation::Experts) ==
+        Kinds{{GatedSilu, 2}, {Linear, 2}, {Router, 1}, {Dispatch, 1}, {GroupedLinear, 2}, {Combine, 1}});
+  CHECK(repeated(experts, Recomputation::DenseLayers).empty());
+  const char* const dense = "llama-3-8b";
+  CHECK(repeated(dense, Recomputation::DenseLayers) == Kinds{{GatedSilu, 1}, {Linear, 2}});
+  CHECK(repeated(dense, Recomputation::Experts | Recomputation::SharedExperts).empty());
+  CHECK(repeated(dense, Recomputation::ExpertActivations).empty());
+  CHECK(repeated(dense, Recomputation::Norms | Recomputation::DenseLayers) ==
+        Kinds{{RmsNorm, 2}, {GatedSilu, 1}, {Linear, 2}});
+}
+
+TEST_CASE("modules have words, and their unions lists") {
+  CHECK(to_text(Recomputation::Outputs) == "outputs");
+  CHECK(to_text(Recomputation::Selective) == "selective");
+  CHECK(to_text(Recomputation::Experts | Recomputation::Norms) == "[layernorm, moe]");
+  for (const std::string& name : recomputation_modules()) {
+    const std::optional<Recomputation> module = recomputation_module(name);
+    REQUIRE(module.has_value());
+    CHECK(to_text(*module) == (name == "core_attn" ? "selective" : "[" + name + "]"));
+  }
+  CHECK_FALSE(recomputation_module("attn").has_value());
+}
+
+// A forward of experts sends rows and gets them back, which its repetition does too; their gradients go the same way.
+TEST_CASE("experts that run again exchange rows again, and what is computed again alone does not") {
+  const auto all_to_alls = [](const char* recompute) {
+    const CompiledExperiment c = compiled(
+        scenario("false", "50 GB/s", fmt::format("replicas: 8, recompute: {}, group: {{expert: 8", recompute)));
+    const StageShape& shape = c.plan.stage(StageId{0}).shape;
+    std::map<std::string, int> count;
+    for (const LayerId id : shape.layers) {
+      const EachPass<PassCost> passes = c.experiment.costs->passes(id, shape, DeviceTypeId{0}, whole_samples(1));
+      const auto add = [&](const char* pass, const Collectives& list) {
+        count[pass] += static_cast<int>(std::count_if(
+            list.begin(), list.end(), [](const Collective& one) { return one.kind == CollectiveKind::AllToAll; }));
+      };
+      add("forward", passes.forward.collectives), add("again", passes.recompute.collectives);
+    }
+    return count;
+  };
+  CHECK(all_to_alls("[moe]") == std::map<std::string, int>{{"forward", 2}, {"again", 2}});
+  CHECK(all_to_alls("[layernorm, moe_act, shared_experts]") ==
+        std::map<std::string, int>{{"forward", 2}, {"again", 0}});
+  CHECK(all_to_alls("layers") == std::map<std::string, int>{{"forward", 2}, {"again", 2}});
+}
+
+// A token of DeepSeek-V3 has experts in 4 of 8 groups. On 8 nodes a group is on one node, so a token leaves for 4 x 7/8
+// others. On 16 nodes each group is on two, and 8 experts on these 8 nodes reach 8 (1 - (7/8)^8) of them.
+TEST_CASE("groups of experts bound the nodes that a token reaches") {
+  const auto across = [](int nodes, int groups) {
+    std::vector<Operation> operations = layer_of("deepseek-v3");
+    for (Operation& op : operations)
+      if (op.kind == OperationKind::Dispatch || op.kind == OperationKind::Combine) op.nodes = 4, op.groups = groups;
+    StageShape shape;
+    shape.degrees.replicas = shape.degrees.expert = 8 * nodes;
+    shape.dispatcher = ExpertDispatch::PerNode;
+    const Collectives list = collectives_of(operations, shape, {.devices = 8, .card = {}}, whole_samples(1), 2).forward;
+    const auto at =
+        std::find_if(list.begin(), list.end(), [](const Collective& c) { return c.part == GroupPart::AcrossNodes; });
+    REQUIRE(at != list.end());
+    return at->bytes.value;
+  };
+  CHECK(across(8, 8) == across(8, 0));
+  const double reached = 8 * (1 - std::pow(7.0 / 8, 8));
+  CHECK(across(16, 8) == doctest::Approx(across(16, 0) * reached / 4));
+  CHECK(across(16, 16) == across(16, 0));
 }
 
 }  // namespace stagecraft::shared_experts_test
