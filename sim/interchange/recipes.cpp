@@ -14,6 +14,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/stage_shape.hpp"
 
 namespace stagecraft {
 namespace {
@@ -136,9 +137,11 @@ const std::vector<Recipe>& published_recipes() {
 std::string recomputation_of(const Recipe& r) {
   if (r.recompute.starts_with("full")) return "layers";
   if (r.framework == "torchtitan") return r.recompute == "selective op" ? "half" : "none";
-  for (const char* module : {"layernorm", "moe_act", "mla_up_proj"})
-    if (has_word(r.recompute, module)) return "outputs";
-  return "none";
+  if (has_word(r.recompute, "norms")) return "outputs";  // DeepSeek's own trainer.
+  Recomputation modules = Recomputation::None;
+  for (const std::string& word : split(r.recompute, ' '))
+    if (word != "core_attn") modules = modules | recomputation_module(word).value_or(Recomputation::None);
+  return to_text(modules);
 }
 
 std::vector<std::string> sets_of(const Recipe& r, int devices, int global_batch) {

@@ -34,7 +34,7 @@ std::vector<Recipe> read_recipes(std::string_view text, const std::string& file)
 /// The recipes of the library; none where the library has no such file.
 const std::vector<Recipe>& published_recipes();
 
-/// What `plan.recompute` is for the words of a recipe: "layers", "half", "outputs" or "none".
+/// What `plan.recompute` is for the words of a recipe: "layers", "half", "[mla_up_proj, mlp]" or "none".
 std::string recomputation_of(const Recipe&);
 
 /// The settings that make the plan of a recipe of a scenario with the same model, on this number of devices and with

@@ -3,6 +3,8 @@
 // refuses.
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 
 #include <fmt/core.h>
@@ -48,6 +50,7 @@ class MegatronWriter {
     write_pipeline();
     write_batch();
     write_state();
+    write_offload();
     write_overlap();
     write_recomputation();
     write_precision();
@@ -183,6 +186,14 @@ class MegatronWriter {
     if (f.shared_width > 0) add(fmt::format("moe-shared-expert-intermediate-size {}", f.shared_width));
     if (f.dense_layers > 0)
       add(fmt::format("moe-layer-freq \"([0]*{}+[1]*{})\"", f.dense_layers, f.layers - f.dense_layers));
+    if (f.expert_groups > 0) {
+      add(fmt::format("moe-router-num-groups {}", f.expert_groups));
+      add(fmt::format("moe-router-group-topk {}", f.expert_nodes));
+    }
+    if (f.capacity > 0) {
+      add(fmt::format("moe-expert-capacity-factor {}", shortest(f.capacity)));
+      add("moe-pad-expert-input-to-capacity");
+    }
     add("moe-grouped-gemm");
     const bool once = shape_.dispatcher == ExpertDispatch::PerNode;
     add(fmt::format("moe-token-dispatcher-type {}", once ? "flex" : "alltoall"));
@@ -232,13 +243,28 @@ class MegatronWriter {
                       sharding == StateSharding::Gradients ? "optim_grads" : "optim_grads_params"));
       add("ckpt-format fsdp_dtensor");
     }
-    if (const auto& offload = p_.experiment.plan.offload; offload && offload->optimizer > 0) {
-      add("optimizer-cpu-offload");
-      if (offload->optimizer < 1) add(fmt::format("optimizer-offload-fraction {}", shortest(offload->optimizer)));
-      add("use-precision-aware-optimizer");
-      if (offload->beside) add("overlap-cpu-optimizer-d2h-h2d");
-    }
     if (shape_.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape_.shard_copies()));
+  }
+
+  /// Whole layers, without a pipeline and recomputation; nothing where Megatron-LM does not say what the plan does.
+  std::optional<int> offloaded_layers() const {
+    const auto& offload = p_.experiment.plan.offload;
+    if (!offload || !(offload->activations > 0) || offload->selective || offload->chunks > 0) return {};
+    const double layers = offload->activations * facts_.layers, whole = std::round(layers);
+    const bool is_possible = ranks_ * chunks_ == 1 && shape_.recomputation == Recomputation::None;
+    if (!is_possible || std::abs(layers - whole) > 1e-6 || whole < 1 || whole >= facts_.layers) return {};
+    return static_cast<int>(whole);
+  }
+
+  void write_offload() {
+    const auto& offload = p_.experiment.plan.offload;
+    if (!offload) return;
+    if (const std::optional<int> layers = offloaded_layers()) add(fmt::format("cpu-offloading-num-layers {}", *layers));
+    if (!(offload->optimizer > 0)) return;
+    add("optimizer-cpu-offload");
+    if (offload->optimizer < 1) add(fmt::format("optimizer-offload-fraction {}", shortest(offload->optimizer)));
+    add("use-precision-aware-optimizer");
+    if (offload->beside) add("overlap-cpu-optimizer-d2h-h2d");
   }
 
   /// What the stack runs next to computation, and buckets of gradients.
@@ -264,12 +290,22 @@ class MegatronWriter {
     if (stack_.prices && stack_.loss_forward_traffic < kSeveralKernels) add("cross-entropy-loss-fusion");
   }
 
+  /// `outputs` has no word of its own in Megatron-LM: norms, activations of experts and up-projections are most of it.
+  Recomputation modules() const {
+    if (!shape_.recomputes_outputs()) return shape_.recomputation;
+    Recomputation parts = Recomputation::Norms;
+    if (facts_.experts > 0) parts = parts | Recomputation::ExpertActivations;
+    if (facts_.latent) parts = parts | Recomputation::UpProjections;
+    return parts;
+  }
+
   void write_recomputation() {
-    if (shape_.recomputes_attention()) add("recompute-granularity selective");
-    if (shape_.recomputes_outputs()) {
+    if (recomputes_by_modules(shape_.recomputation)) {
+      std::string names;
+      for (const std::string& name : recomputation_modules())
+        if (recomputes(modules(), *recomputation_module(name))) names += " " + name;
       add("recompute-granularity selective");
-      add(fmt::format("recompute-modules layernorm{}{}", facts_.experts > 0 ? " moe_act" : "",
-                      facts_.latent ? " mla_up_proj" : ""));
+      if (names != " core_attn") add("recompute-modules" + names);
     }
     if (shape_.recomputes_layers()) {
       add("recompute-granularity full");
@@ -327,11 +363,16 @@ class MegatronWriter {
       notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
     if (p_.experiment.run.buckets && shape_.sharding > StateSharding::Optimizer)
       not_written("run.gradient_buckets, because FSDP sums gradients layer by layer");
-    if (const auto& offload = p_.experiment.plan.offload; offload && offload->moves_stashes())
+    if (const auto& offload = p_.experiment.plan.offload; offload && offload->moves_stashes() && !offloaded_layers())
       not_written(
-          "plan.offload.activations, for which Megatron-LM has --fine-grained-activation-offloading by modules");
+          "plan.offload.activations, which is no number of layers; Megatron-LM has "
+          "--fine-grained-activation-offloading by modules");
+    if (facts_.expert_nodes > 0 && facts_.expert_groups == 0)
+      not_written("model.experts.nodes, as the model does not say in how many groups the experts are");
+    if (shape_.recomputes_outputs() && has_other_outputs())
+      not_written("activations of dense layers and norms of heads, which plan.recompute: outputs computes again");
     if (facts_.output_norms) not_written("norms of the outputs of attention and dense layers");
-    if (shape_.recomputes_attention() && facts_.fused_attention)
+    if (shape_.recomputation == Recomputation::Selective && facts_.fused_attention)
       notes_.emplace_back("attention is fused, so plan.recompute: selective frees nothing; import leaves it out");
     if (schedule_option(p_, "overlap_moe") == "true")
       notes_.emplace_back(
@@ -349,6 +390,11 @@ class MegatronWriter {
       notes_.emplace_back(
           "set CUDA_DEVICE_MAX_CONNECTIONS=1, without which tensor and context parallelism is refused "
           "on GPUs before Blackwell");
+  }
+
+  /// Whether layers have outputs that are recomputed here, and not by the modules of Megatron-LM.
+  bool has_other_outputs() const {
+    return facts_.experts == 0 || facts_.dense_layers > 0 || facts_.shared_width > 0 || facts_.query_norm;
   }
 
   /// Whether the stack that import takes hides what the stack of the scenario does. Buckets hide sums of gradients

@@ -57,6 +57,9 @@ void add_operation(const std::vector<Operation>& ops, std::size_t i, bool has_ex
       f.experts = op.experts, f.active = op.active;
       if (op.within_expert == Division::Row) f.expert_width = op.inner;
       break;
+    case OperationKind::Dispatch:
+      f.expert_nodes = op.nodes, f.expert_groups = op.groups;
+      break;
     default:
       break;
   }
@@ -74,6 +77,9 @@ void add_fields(const config::Value& model, TransformerFacts& f) {
   const config::Value* norms = model.find("output_norms");
   f.output_norms = norms && norms->text == "true";
   if (f.feed_forward == 0) f.feed_forward = count(model, "feed_forward");  // Every layer has experts.
+  const config::Value* experts = model.find("experts");
+  const config::Value* capacity = experts && experts->is_map() ? experts->find("capacity") : nullptr;
+  if (capacity) f.capacity = config::as_real(*capacity);
   const config::Value* latent = model.find("latent");
   if (!latent || !latent->is_map()) return;
   f.query_rank = count(*latent, "query"), f.key_value_rank = count(*latent, "key_value");

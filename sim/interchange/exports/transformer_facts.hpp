@@ -12,10 +12,12 @@ struct TransformerFacts {
   int layers = 0, hidden = 0, heads = 0, key_value_heads = 0, head_width = 0, feed_forward = 0, sequence = 0,
       vocabulary = 0;
   int experts = 0, active = 0, expert_width = 0;
-  int shared_width = 0;     ///< Width of the shared experts of a layer together.
-  int dense_layers = 0;     ///< Layers without experts, in a model with experts.
-  bool dense_first = true;  ///< They come before the others.
-  int next_tokens = 0;      ///< Next-token modules.
+  int expert_nodes = 0, expert_groups = 0;  ///< Groups that experts of a token are in at most, of these; 0: any.
+  int shared_width = 0;                     ///< Width of the shared experts of a layer together.
+  int dense_layers = 0;                     ///< Layers without experts, in a model with experts.
+  bool dense_first = true;                  ///< They come before the others.
+  int next_tokens = 0;                      ///< Next-token modules.
+  double capacity = 0;                      ///< Padded rows of an expert over the mean; 0: no padding.
   bool gated = false, rms = false, rotary = false, tied = true, bias = false, latent = false;
   bool query_bias = false, query_norm = false, positions = false;
   bool fused_attention = true;

@@ -2,12 +2,10 @@
 // TrainingSetup, for `import megatron`, and calls the other megatron_*.cpp; export megatron writes what this reads.
 
 #include <algorithm>
-#include <set>
 
 #include <fmt/core.h>
 
 #include "sim/cluster/device_presets.hpp"
-#include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/experiment/scenario.hpp"
@@ -29,26 +27,6 @@ void read_groups(MegatronArguments& a, TrainingSetup& s) {
   else if (!exchange.empty())
     s.unmodeled.push_back("--cp-comm-type " + exchange);
   if (a.flag(s, "use-tp-pp-dp-mapping", "plan.group.order", "tp-cp-ep-pp-dp")) s.order = "tp-cp-ep-pp-dp";
-}
-
-/// The cluster of the options; nothing where they name none that is there.
-std::optional<Cluster> cluster_of(const SetupOptions& options) {
-  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
-  if (file.empty()) return {};
-  return build_cluster(load_cluster_file(file));
-}
-
-/// States of the optimizer in the memory of hosts, whose links and rates a cluster has to give.
-void read_offload(MegatronArguments& a, TrainingSetup& s, const SetupOptions& options) {
-  if (!a.take("optimizer-cpu-offload")) return;
-  const std::string fraction = a.word("optimizer-offload-fraction");
-  const bool beside = a.take("overlap-cpu-optimizer-d2h-h2d");
-  a.take("use-precision-aware-optimizer");
-  const std::optional<Cluster> cluster = cluster_of(options);
-  if (!cluster || cluster->memories.empty())
-    return s.unmodeled.push_back("--optimizer-cpu-offload, as the cluster has no `host`");
-  s.offload = fmt::format("{{optimizer: {{share: {}, beside: {}}}}}", fraction.empty() ? "1" : fraction, beside);
-  note_match(s, "optimizer-cpu-offload", "plan.offload", s.offload);
 }
 
 void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
@@ -74,61 +52,6 @@ void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
     s.shard_copies = copies;
     s.matched.push_back(fmt::format("--num-distributed-optimizer-instances {} -> plan.shard.within", copies));
   }
-}
-
-/// Selective recomputation of all modules but the inside of attention, which Megatron-LM takes where none is named.
-/// Whether that is named too.
-bool read_recomputed_modules(MegatronArguments& a, TrainingSetup& s) {
-  std::set<std::string> modules;
-  for (std::string& module : a.words("recompute-modules")) modules.insert(std::move(module));
-  if (modules.empty()) return true;
-  const bool attention = modules.erase("core_attn") > 0;
-  std::string missing;
-  bool outputs = false;
-  for (const auto& [module, is_in_model] : {std::pair{"layernorm", true},
-                                            {"moe_act", a.has("num-experts")},
-                                            {"mla_up_proj", a.has("multi-latent-attention")}}) {
-    const bool named = modules.erase(module) > 0;
-    outputs = outputs || named;
-    if (!named && is_in_model) missing += (missing.empty() ? "" : " ") + std::string(module);
-  }
-  std::string others;
-  for (const std::string& module : modules) others += " " + module;
-  if (!others.empty()) s.unmodeled.push_back("--recompute-modules" + others);
-  if (!outputs) return attention;
-  s.recompute = "outputs";
-  note_match(s, "recompute-modules", "plan.recompute", s.recompute);
-  if (!missing.empty())
-    s.assumed.push_back("plan.recompute: outputs also computes again what is not named: " + missing);
-  return attention;
-}
-
-/// Until 2022 --checkpoint-activations was the recomputation of whole layers, and --recompute-method alone for some
-/// months after it.
-void read_recomputation(MegatronArguments& a, TrainingSetup& s, bool flash_attention) {
-  std::string granularity = a.word("recompute-granularity");
-  const std::string method = a.word("recompute-method");
-  const int block = a.find_number("recompute-num-layers").value_or(1);
-  const bool old = a.take("checkpoint-activations"), deepspeed = a.take("deepspeed-activation-checkpointing");
-  if (granularity.empty() && (old || !method.empty())) granularity = "full";
-  if (deepspeed && !old) s.unmodeled.emplace_back("--deepspeed-activation-checkpointing");
-  const bool selective = a.take("recompute-activations") || granularity == "selective";
-  if (selective && read_recomputed_modules(a, s) && s.recompute.empty()) s.recompute = "selective";
-  if (!selective && a.has("recompute-modules")) {
-    a.take("recompute-modules");
-    s.without_use.push_back(a.written("recompute-modules"));
-  }
-  if (granularity == "full") s.recompute = "layers";
-  if (s.recompute == "selective" && flash_attention) {
-    s.recompute.clear();
-    s.assumed.emplace_back(
-        "attention is fused, so selective recomputation frees nothing and is left out; --attention-backend unfused "
-        "changes that");
-  }
-  if (!s.recompute.empty() && s.recompute != "outputs")
-    note_match(s, old ? "checkpoint-activations" : "recompute-granularity", "plan.recompute", s.recompute);
-  if (granularity == "full" && (block > 1 || method == "block"))
-    s.unmodeled.push_back(fmt::format("--recompute-method {} --recompute-num-layers {}", method, block));
 }
 
 /// The recipe of fp8 is delayed scaling where none is named; how often values are scaled is not modeled.
@@ -241,7 +164,7 @@ std::int64_t replicas_of(const MegatronArguments& a, const TrainingSetup& s, con
 
 /// Whether a device of the cluster is older than Blackwell, the first GPU with products in nvfp4.
 bool has_older_devices(const SetupOptions& options) {
-  const std::optional<Cluster> cluster = cluster_of(options);
+  const std::optional<Cluster> cluster = cluster_named_by(options);
   if (!cluster) return false;
   for (const DeviceType& type : cluster->types) {
     const std::optional<Accelerator> preset = find_device_preset(type.preset);
@@ -274,8 +197,8 @@ TrainingSetup read_megatron(const std::string& text, const std::string& file, co
   read_groups(arguments, setup);
   read_megatron_pipeline(arguments, setup, shape);
   read_divided_state(arguments, setup);
-  read_offload(arguments, setup, options);
-  read_recomputation(arguments, setup, shape.flash_attention);
+  read_megatron_offload(arguments, setup, shape, options);
+  read_megatron_recomputation(arguments, setup, shape);
   read_precision(arguments, setup);
   read_gradient_bytes(arguments, setup);
   read_dropout(arguments, setup, shape.flash_attention);

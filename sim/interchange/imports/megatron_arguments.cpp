@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/units.hpp"
 #include "sim/core/text.hpp"
 #include "sim/interchange/imports/megatron_options.hpp"
 
@@ -279,6 +280,16 @@ std::optional<int> MegatronArguments::find_number(const std::string& name, int l
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc{} || stop != end || value < 1 || value > limit)
     refuse(name, fmt::format("'{}' is not a whole number from 1 to {}", text, limit), "correct the file");
+  return value;
+}
+
+std::optional<double> MegatronArguments::find_share(const std::string& name) {
+  if (!has(name)) return {};
+  const std::string text = word(name);
+  std::string why;
+  const std::optional<double> value = config::parse_number(text, why);
+  if (!value || !(*value >= 0 && *value <= 1))
+    refuse(name, fmt::format("'{}' is not a number from 0 to 1", text), "correct the file");
   return value;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cluster/cluster.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/interchange/imports/shell_words.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
@@ -31,7 +32,9 @@ class MegatronArguments {
   std::vector<std::string> words(const std::string& name);
   /// A whole number from 1 on.
   std::optional<int> find_number(const std::string& name, int limit = 1'000'000);
-  /// Likewise, noted as the value of a field.
+  /// A number from 0 to 1.
+  std::optional<double> find_share(const std::string& name);
+  /// A whole number from 1 on, noted as the value of a field.
   int number(TrainingSetup&, const std::string& name, const std::string& field, int fallback = 0);
   /// Whether a switch is given; then it is noted.
   bool flag(TrainingSetup&, const std::string& name, const std::string& field, const std::string& value);
@@ -89,6 +92,11 @@ struct MegatronShape {
 MegatronShape read_megatron_model(MegatronArguments&, TrainingSetup&, const SetupOptions&);
 /// Ranks, chunks, layout and schedule.
 void read_megatron_pipeline(MegatronArguments&, TrainingSetup&, const MegatronShape&);
+/// What is recomputed, and what is in the memory of hosts, where the cluster has some.
+void read_megatron_recomputation(MegatronArguments&, TrainingSetup&, const MegatronShape&);
+void read_megatron_offload(MegatronArguments&, TrainingSetup&, const MegatronShape&, const SetupOptions&);
+/// The cluster of the options; nothing where they name none that is there.
+std::optional<Cluster> cluster_named_by(const SetupOptions&);
 /// What overlaps, as switches of the software stack, and buckets of gradients. `replicas` is the number of
 /// data-parallel replicas.
 void read_megatron_overlap(MegatronArguments&, TrainingSetup&, std::int64_t replicas);

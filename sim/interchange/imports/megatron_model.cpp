@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/units.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/interchange/imports/megatron_arguments.hpp"
@@ -189,8 +190,38 @@ class ModelReader {
       }
     }
     if (const int dense = first_dense_layers(); dense > 0) text += fmt::format(", first_dense: {}", dense);
+    text += routing();
     field("experts", "{" + text + "}");
     read_expert_groups();
+  }
+
+  /// Fields about where rows go. A router with groups of experts chooses from some groups alone for a token, and
+  /// experts with a capacity and padding have as many rows whatever the router says. A router that balances them has
+  /// even loads, as the model does.
+  std::string routing() {
+    std::string text;
+    const auto add = [&](const char* option, const char* name, const std::string& value) {
+      text += fmt::format(", {}: {}", name, value);
+      note_match(s_, option, fmt::format("model.experts.{}", name), value);
+    };
+    const char* const groups = "moe-router-num-groups";
+    if (const std::optional<int> active = a_.find_number("moe-router-group-topk"); active && a_.has(groups)) {
+      add("moe-router-group-topk", "nodes", std::to_string(*active));
+      add(groups, "groups", std::to_string(a_.find_number(groups).value_or(1)));
+    } else if (a_.take(groups)) {
+      s_.without_use.push_back(a_.written(groups) + " without --moe-router-group-topk");
+    }
+    const char* const capacity = "moe-expert-capacity-factor";
+    if (a_.has(capacity) && a_.take("moe-pad-expert-input-to-capacity")) {
+      std::string why;
+      const std::optional<double> factor = config::parse_number(a_.word(capacity), why);
+      if (!factor || !(*factor >= 1 && *factor <= kMostCapacity))
+        a_.refuse(capacity, fmt::format("a capacity from 1 to {} is modeled", kMostCapacity), "correct the file");
+      add(capacity, "capacity", shortest(*factor));
+    }
+    if (a_.take("moe-router-force-load-balancing"))
+      s_.matched.emplace_back("--moe-router-force-load-balancing -> model.experts.imbalance: 1, the default");
+    return text;
   }
 
   /// "([0]*3+[1]*58)": three dense layers and 58 with experts. Other patterns are not modeled.
@@ -255,6 +286,8 @@ class ModelReader {
         "{}is not modeled, and plan.group.dispatcher: alltoall is simulated in its place",
         !given.empty() ? "that dispatcher " : "without --moe-token-dispatcher-type it is allgather, which "));
   }
+
+  static constexpr int kMostCapacity = 1000;
 
   MegatronArguments& a_;
   TrainingSetup& s_;

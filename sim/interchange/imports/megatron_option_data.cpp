@@ -21,7 +21,8 @@ heterogeneous-layers-config-encoded-json: heterogeneous-layers-config-path: hidd
 hybrid-context-parallel hybrid-layer-pattern: hybrid-override-pattern: kv-channels: kv-lora-rank:
 make-vocab-size-divisible-by: max-position-embeddings: micro-batch-size:
 microbatch-group-size-per-virtual-pipeline-stage: moe-enable-deepep moe-ffn-hidden-size:
-moe-flex-dispatcher-backend:{deepep,hybridep,ncclep} moe-grouped-gemm moe-layer-freq: moe-router-topk:
+moe-flex-dispatcher-backend:{deepep,hybridep,ncclep} moe-grouped-gemm moe-layer-freq: moe-router-group-topk:
+moe-router-num-groups: moe-router-topk:
 moe-shared-expert-intermediate-size: moe-shared-expert-overlap moe-token-dispatcher-type:{allgather,alltoall,flex}
 mtp-num-layers: multi-latent-attention no-pad-vocab-size no-position-embedding normalization:{LayerNorm,RMSNorm}
 num-attention-heads: num-distributed-optimizer-instances: num-experts: num-layers:
@@ -57,9 +58,8 @@ mhc-sinkhorn-iterations: mla-down-proj-fusion moe-apply-probs-on-input moe-combi
 moe-deepep-num-sms: moe-dispatch-fwd-dtype:{bf16,mxfp8} moe-flex-dispatcher-num-sms: moe-hybridep-num-blocks-permute:
 moe-hybridep-num-blocks-unpermute: moe-hybridep-num-sms: moe-hybridep-num-sms-preprocessing:
 moe-hybridep-pad-uneven-dispatch-inputs moe-ncclep-zero-copy moe-router-force-biased: moe-router-force-load-balancing
-moe-router-group-topk:
 moe-router-load-balancing-type+{aux_loss,seq_aux_loss,global_aux_loss,sinkhorn,quantile_balancing,none}
-moe-router-num-groups: moe-router-padding-for-fp8 moe-router-padding-for-quantization moe-single-grouped-bias
+moe-router-padding-for-fp8 moe-router-padding-for-quantization moe-single-grouped-bias
 moe-token-drop-policy:{probs,position} moe-use-grouped-tensor mtp-detach-heads mtp-hsm muon-coefficient-type:
 muon-extra-scale-factor: muon-fp32-matmul-prec:{low,medium,high} muon-nesterov muon-no-split-qkv muon-num-ns-steps:
 muon-scalar-optimizer:{adam,lion} muon-scale-mode:{spectral,unit_rms_norm,shape_scaling}

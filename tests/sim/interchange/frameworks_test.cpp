@@ -229,7 +229,7 @@ TEST_CASE("latent attention, shared experts, dense layers and next-token modules
     return std::string();
   };
   CHECK(field("latent") == "{query: 1536, key_value: 512, rope: 64, nope: 128, value: 128}");
-  CHECK(field("experts") == "{count: 256, active: 8, width: 2048, shared: 1, first_dense: 3}");
+  CHECK(field("experts") == "{count: 256, active: 8, width: 2048, shared: 1, first_dense: 3, nodes: 4, groups: 8}");
   CHECK(field("next_tokens") == "1");
   CHECK(field("feed_forward") == "18432");
   CHECK(field("tied") == "false");  // The next-token module shares the head, and the embedding does not.

@@ -133,16 +133,31 @@ TEST_CASE("Options of Megatron-LM that become what a scenario says in other word
         }).find("3 instances do not divide 16 GPUs") != std::string::npos);
 
   const std::string selective = "--recompute-granularity selective --recompute-modules ";
-  CHECK(read(selective + "layernorm").recompute == "outputs");
+  CHECK(read(selective + "layernorm").recompute == "[layernorm]");
   CHECK(read(selective + "core_attn").recompute.empty());  // Attention is fused.
+  CHECK(read(selective + "core_attn --attention-backend unfused").recompute == "selective");
+  CHECK(read(selective + "mlp core_attn --attention-backend unfused").recompute == "[core_attn, mlp]");
   const TrainingSetup partly = read(selective +
-                                    "[layernorm,mlp] --num-experts 8 --moe-token-dispatcher-type flex "
+                                    "[layernorm,mlp,core_attn] --num-experts 8 --moe-token-dispatcher-type flex "
                                     "--expert-model-parallel-size 8");
-  CHECK(partly.recompute == "outputs");
-  CHECK(mentions(partly.unmodeled, "--recompute-modules mlp"));
-  CHECK(mentions(partly.assumed, "what is not named: moe_act"));
+  CHECK(partly.recompute == "[layernorm, mlp]");
+  CHECK(mentions(partly.matched, "--recompute-modules -> plan.recompute: [layernorm, mlp]"));
+  CHECK(mentions(partly.assumed, "selective recomputation of core_attn frees nothing"));
   CHECK(partly.dispatcher == "per_node");
-  CHECK(read(selective + "mlp").recompute.empty());
+  CHECK(read(selective + "moe shared_experts").recompute == "[moe, shared_experts]");
+  CHECK(refusal([&] { read(selective + "layer_norm"); }).find("did you mean 'layernorm'?") != std::string::npos);
+
+  // Where experts are in groups, a token has some of these alone; padded experts have their capacity.
+  const std::string experts = "--num-experts 8 --moe-token-dispatcher-type alltoall ";
+  CHECK(field(read(experts + "--moe-router-num-groups 4 --moe-router-group-topk 2"), "experts")
+            .find("nodes: 2, groups: 4") != std::string::npos);
+  CHECK(mentions(read(experts + "--moe-router-num-groups 4").without_use, "--moe-router-num-groups 4 without"));
+  CHECK(field(read(experts + "--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity"), "experts")
+            .find("capacity: 1.25") != std::string::npos);
+  CHECK(mentions(read(experts + "--moe-expert-capacity-factor 1.25").unmodeled, "--moe-expert-capacity-factor 1.25"));
+  CHECK(refusal([&] {
+          read(experts + "--moe-expert-capacity-factor 0.5 --moe-pad-expert-input-to-capacity");
+        }).find("a capacity from 1 to 1000 is modeled") != std::string::npos);
 
   CHECK(mentions(read("").assumed, "without --attention-dropout and --hidden-dropout Megatron-LM drops 10 %"));
   CHECK(mentions(read("--attention-dropout 0.0").matched, "--attention-dropout"));

@@ -1,0 +1,116 @@
+// Reads from Megatron-LM's arguments what a GPU does not keep from forward to backward: what is recomputed, and what is
+// in the memory of hosts.
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "sim/config/library.hpp"
+#include "sim/config/units.hpp"
+#include "sim/core/text.hpp"
+#include "sim/cost/stage_shape.hpp"
+#include "sim/experiment/scenario.hpp"
+#include "sim/interchange/imports/megatron_arguments.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// Modules of layers that no model here has.
+constexpr std::string_view kOtherModules[] = {"gdn_norm_out", "gdp_in_proj", "gdp_qkv", "mhc"};
+
+/// Modules of selective recomputation in the order of their list; the inside of attention where none is named. What a
+/// fused attention keeps has nothing to free.
+std::string recomputed_modules(MegatronArguments& a, TrainingSetup& s, bool fused_attention) {
+  std::vector<std::string> named = a.words("recompute-modules");
+  if (named.empty()) named.emplace_back("core_attn");
+  if (a.take("moe-layer-recompute")) named.emplace_back("moe");
+  Recomputation modules = Recomputation::None;
+  for (const std::string& name : named) {
+    const std::optional<Recomputation> module = recomputation_module(name);
+    const bool is_other =
+        std::find(std::begin(kOtherModules), std::end(kOtherModules), name) != std::end(kOtherModules);
+    if (!module && !is_other)
+      a.break_rule("recompute-modules", "recompute-modules", fmt::format("there is no module '{}'", name),
+                   suggest(name, recomputation_modules()));
+    if (is_other)
+      s.unmodeled.push_back("--recompute-modules " + name);
+    else if (*module == Recomputation::Selective && fused_attention)
+      s.assumed.push_back(
+          fmt::format("attention is fused, so selective recomputation {}frees nothing and is left out; "
+                      "--attention-backend unfused changes that",
+                      named.size() > 1 ? "of core_attn " : ""));
+    else
+      modules = modules | *module;
+  }
+  return modules == Recomputation::None ? "" : to_text(modules);
+}
+
+/// States of the optimizer that hosts keep and update.
+std::string offloaded_states(MegatronArguments& a, TrainingSetup& s) {
+  if (!a.take("optimizer-cpu-offload")) return {};
+  const double share = a.find_share("optimizer-offload-fraction").value_or(1);
+  const bool beside = a.take("overlap-cpu-optimizer-d2h-h2d");
+  a.take("use-precision-aware-optimizer");
+  const std::string text = fmt::format("optimizer: {{share: {}, beside: {}}}", shortest(share), beside);
+  note_match(s, "optimizer-cpu-offload", "plan.offload", "{" + text + "}");
+  return text;
+}
+
+/// Whole layers, which are all alike but for the ends of the model: the share of what the only stage keeps.
+std::string offloaded_layers(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape) {
+  const char* const option = "cpu-offloading-num-layers";
+  if (!a.has(option) || a.word(option) == "0") return {};
+  const int layers = a.number(s, option, "plan.offload.activations, as a share of all layers");
+  if (s.ranks > 1 || layers >= shape.layers) return {};  // Megatron-LM refuses it.
+  return fmt::format("activations: {} %", shortest(100.0 * layers / shape.layers));
+}
+
+}  // namespace
+
+std::optional<Cluster> cluster_named_by(const SetupOptions& options) {
+  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
+  if (file.empty()) return {};
+  return build_cluster(load_cluster_file(file));
+}
+
+void read_megatron_offload(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape,
+                           const SetupOptions& options) {
+  TrainingSetup read = s;
+  const std::string layers = offloaded_layers(a, read, shape), states = offloaded_states(a, read);
+  if (layers.empty() && states.empty()) return;
+  const std::optional<Cluster> cluster = cluster_named_by(options);
+  if (!cluster || cluster->memories.empty()) {
+    if (!layers.empty()) s.unmodeled.emplace_back("--cpu-offloading-num-layers, as the cluster has no `host`");
+    if (!states.empty()) s.unmodeled.emplace_back("--optimizer-cpu-offload, as the cluster has no `host`");
+    return;
+  }
+  s = std::move(read);
+  s.offload = fmt::format("{{{}{}{}}}", layers, layers.empty() || states.empty() ? "" : ", ", states);
+}
+
+/// Until 2022 --checkpoint-activations was the recomputation of whole layers, and --recompute-method alone for some
+/// months after it.
+void read_megatron_recomputation(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape) {
+  std::string granularity = a.word("recompute-granularity");
+  const std::string method = a.word("recompute-method");
+  const int block = a.find_number("recompute-num-layers").value_or(1);
+  const bool old = a.take("checkpoint-activations"), deepspeed = a.take("deepspeed-activation-checkpointing");
+  if (granularity.empty() && (old || !method.empty())) granularity = "full";
+  if (deepspeed && !old) s.unmodeled.emplace_back("--deepspeed-activation-checkpointing");
+  const bool selective = a.take("recompute-activations") || granularity == "selective" || a.has("moe-layer-recompute");
+  const char* const modules = "recompute-modules";
+  const bool names_modules = a.has(modules);
+  if (selective) s.recompute = recomputed_modules(a, s, shape.flash_attention);
+  if (!selective && a.take(modules)) s.without_use.push_back(a.written(modules));
+  if (granularity == "full") s.recompute = "layers";
+  if (!s.recompute.empty())
+    note_match(s,
+               old                          ? "checkpoint-activations"
+               : selective && names_modules ? modules
+                                            : "recompute-granularity",
+               "plan.recompute", s.recompute);
+  if (granularity == "full" && (block > 1 || method == "block"))
+    s.unmodeled.push_back(fmt::format("--recompute-method {} --recompute-num-layers {}", method, block));
+}
+
+}  // namespace stagecraft
