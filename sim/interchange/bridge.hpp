@@ -4,7 +4,6 @@
 
 #include "sim/interchange/frameworks.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
-#include "sim/interchange/recipes.hpp"
 
 namespace stagecraft {
 
@@ -19,8 +18,5 @@ TrainingSetup read_bridge(const std::string& text, const std::string& file, cons
 
 /// The recipe of the same model that needs the fewest overrides, and these. InputError where no recipe has the model.
 FrameworkConfiguration bridge_overrides(const PlannedExperiment&);
-
-/// The arguments of Megatron-LM that a recipe stands for, the model among them (scenarios/recipes/models.txt).
-std::string megatron_words(const Recipe&);
 
 }  // namespace stagecraft

@@ -51,6 +51,11 @@ std::string key_of(std::string word) {
   return word;
 }
 
+/// Whether a word may be the name of a recipe that is mistyped: "llama3_70b_64gpu_h100_bf16".
+bool is_like_recipe(const std::string& word) {
+  return word.find('_') != std::string::npos && word.find_first_of("-~+./\\") == std::string::npos;
+}
+
 class CommandReader {
  public:
   CommandReader(const std::string& text, const std::string& file) : file_(file) {
@@ -62,7 +67,7 @@ class CommandReader {
       const std::string word = words[i];
       const std::size_t at = word.find('=');
       if (word.starts_with('-') && read_option(words, i)) continue;
-      if (at == std::string::npos && word.ends_with("_config"))
+      if (at == std::string::npos && (word.ends_with("_config") || (command_.recipe.empty() && is_like_recipe(word))))
         name_recipe(word);
       else if (at == std::string::npos || word.starts_with('-') || word.starts_with('~'))
         refuse(word, "overrides are section.key=value, and null takes a value away");

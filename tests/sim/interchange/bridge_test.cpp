@@ -148,4 +148,27 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(problem(std::string(kDense) + " peft.dim=8").help.find("adapters are not modeled") != std::string::npos);
 }
 
+TEST_CASE("keys that no option stands for are notes by what they change, and mistyped ones are not") {
+  const auto with = [](const char* more) { return read(std::string(kDense) + " " + more); };
+  CHECK(has_note(with("model.bias_activation_fusion=false").unmodeled_time, "model.bias_activation_fusion=false"));
+  CHECK(has_note(with("comm_overlap.batch_p2p_comm=true").unmodeled_time, "comm_overlap.batch_p2p_comm=true"));
+  CHECK(has_note(with("ddp.keep_fp8_transpose_cache=true").unmodeled_memory, "ddp.keep_fp8_transpose_cache=true"));
+  CHECK(has_note(with("model.logit_dtype=bf16").unmodeled, "model.logit_dtype=bf16"));
+  CHECK(has_note(with("ddp.check_for_nan_in_grad=false").without_use, "ddp.check_for_nan_in_grad"));
+  CHECK(has_note(with("rerun_state_machine.rerun_mode=disabled").without_use, "rerun_state_machine.rerun_mode"));
+  CHECK(has_note(with("model.apply_rope_fusion=false").unmodeled_time, "model.apply_rope_fusion"));
+  CHECK(with("mixed_precision.grad_reduce_in_fp32=true").gradient_bytes == 0);
+  CHECK(with("dist.use_tp_pp_dp_mapping=true").order == "tp-cp-ep-pp-dp");
+  CHECK(with("ddp.bucket_size=1000000").gradient_buckets == "2000000 B");
+  CHECK(problem(std::string(kDense) + " model.bias_activation_fusoin=false").help ==
+        "did you mean 'model.bias_activation_fusion'?");
+}
+
+TEST_CASE("a recipe that is not here is answered with the nearest one") {
+  CHECK(problem("llama3_70b_64gpu_h100_bf16").message.find("there is no recipe") != std::string::npos);
+  CHECK(problem("llama3_70b_64gpu_h100_bf16_pretrain_config")
+            .help.find("the nearest is 'llama3_70b_pretrain_64gpu_h100_bf16_config'") != std::string::npos);
+  CHECK(problem("nonsense_config").help.find("nearest") == std::string::npos);
+}
+
 }  // namespace stagecraft::bridge_test

@@ -13,6 +13,7 @@
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/interchange/bridge.hpp"
+#include "sim/interchange/bridge_recipe.hpp"
 #include "sim/interchange/frameworks.hpp"
 #include "sim/plan/layout_letters.hpp"
 #include "tests/support/files.hpp"

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include <fmt/core.h>
@@ -157,7 +158,8 @@ std::string import_dnn_partitioning(const Arguments& a) {
 bool are_inline(const Arguments& a) {
   const std::string kind = a.text("KIND"), first = a.list("FILE").front();
   return (kind == "megatron" && first.starts_with("--")) ||
-         (kind == "bridge" && (first.starts_with("-") || first.ends_with("_config")));
+         (kind == "bridge" && (first.starts_with("-") || first.ends_with("_config") ||
+                               (first.find_first_of("./") == std::string::npos && !std::filesystem::exists(first))));
 }
 
 /// The words as a shell would read them again.
