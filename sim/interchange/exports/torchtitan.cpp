@@ -55,7 +55,7 @@ class TorchtitanWriter {
     refusals_.throw_if_any();
     std::string text = main_ ? python_text(parts)
                              : "# torchtitan 0.2.2; later releases read no TOML.\n" + model_text() + training_text() +
-                                   parallelism_text() + parts + "\n" + recomputation_text() + compile_text();
+                                   parallelism_text(parts) + "\n" + recomputation_text() + compile_text();
     add_notes();
     return {std::move(text), std::move(notes_)};
   }
@@ -142,9 +142,9 @@ class TorchtitanWriter {
   void refuse_others() {
     if (shape_.recomputes_all())
       refusals_.add("torchtitan recomputes layer by layer", "recompute: layers", "recompute");
-    if (shape_.recomputes_outputs())
-      refusals_.add("torchtitan does not choose outputs of norms and activations", "recompute: half, layers or none",
-                    "recompute");
+    if (shape_.recomputes_operations())
+      refusals_.add("torchtitan does not choose modules, or outputs of norms and activations",
+                    "recompute: half, layers or none", "recompute");
     if (shape_.recomputes_attention())
       refusals_.add("torchtitan does not recompute the inside of attention alone", "recompute: half, layers or none",
                     "recompute");
@@ -173,7 +173,7 @@ class TorchtitanWriter {
                       "a plan whose last stage has the scores", "stages");
       stages += fmt::format("{}[\"{}\"]", stages.empty() ? "" : ", ", join(names, "\", \""));
     }
-    return main_ ? stages : fmt::format("module_fqns_per_model_part = [{}]\n", stages);
+    return stages;
   }
 
   /// The flavor that has the shape of the model; null where torchtitan has none.
@@ -203,26 +203,38 @@ class TorchtitanWriter {
                        precision_of(p_) == "fp32" ? "mixed_precision_param = \"float32\"\n" : "");
   }
 
-  std::string parallelism_text() const {
+  /// Degrees, schedule and stages by the keys of both eras, as TOML and Python write them: `main` has neither degrees
+  /// of expert tensor parallelism nor a size of micro-batches.
+  std::vector<std::pair<std::string, std::string>> parallelism(const std::string& parts) const {
     const Degrees& d = degrees_;
-    std::string text = fmt::format(
-        "\n[parallelism]\ndata_parallel_replicate_degree = {}\ndata_parallel_shard_degree = {}\n"
-        "fsdp_reshard_after_forward = \"{}\"\ntensor_parallel_degree = {}\ncontext_parallel_degree = {}\n"
-        "pipeline_parallel_degree = {}\n",
-        shards() ? shape_.shard_copies() : d.replicas, shards() ? d.replicas / shape_.shard_copies() : 1,
-        shape_.reshard ? "always" : "never", d.tensor, d.context, ranks_);
-    if (async_) text += "enable_async_tensor_parallel = true\n";
-    if (d.context > 1)
-      text += fmt::format("context_parallel_rotate_method = \"{}\"\n",
-                          shape_.exchange == ContextExchange::AllGather ? "allgather" : "alltoall");
-    if (facts_.experts > 0)
-      text +=
-          fmt::format("expert_parallel_degree = {}\nexpert_tensor_parallel_degree = {}\n", d.expert, d.expert_tensor);
-    if (d.expert > 1 && shape_.dispatcher == ExpertDispatch::PerNode)
-      text += "expert_parallel_comm_backend = \"deepep\"\n";
-    if (ranks_ > 1)
-      text += fmt::format("pipeline_parallel_schedule = \"{}\"\npipeline_parallel_microbatch_size = {}\n",
-                          schedule_->theirs, samples_per_replica(p_));
+    const auto text = [](std::string_view word) { return fmt::format("\"{}\"", word); };
+    std::vector<std::pair<std::string, std::string>> keys;
+    const auto add = [&](const char* key, const auto& value) { keys.emplace_back(key, fmt::format("{}", value)); };
+    add("data_parallel_replicate_degree", shards() ? shape_.shard_copies() : d.replicas);
+    add("data_parallel_shard_degree", shards() ? d.replicas / shape_.shard_copies() : 1);
+    add("fsdp_reshard_after_forward", text(shape_.reshard ? "always" : "never"));
+    add("tensor_parallel_degree", d.tensor);
+    add("context_parallel_degree", d.context);
+    add("pipeline_parallel_degree", ranks_);
+    if (main_ && d.tensor > 1 && !d.sequence) add("enable_sequence_parallel", "False");
+    if (!main_ && async_) add("enable_async_tensor_parallel", "true");
+    if (!main_ && d.context > 1)
+      add("context_parallel_rotate_method",
+          text(shape_.exchange == ContextExchange::AllGather ? "allgather" : "alltoall"));
+    if (facts_.experts > 0) add("expert_parallel_degree", d.expert);
+    if (!main_ && facts_.experts > 0) add("expert_tensor_parallel_degree", d.expert_tensor);
+    if (!main_ && d.expert > 1 && shape_.dispatcher == ExpertDispatch::PerNode)
+      add("expert_parallel_comm_backend", text("deepep"));
+    if (ranks_ > 1) add("pipeline_parallel_schedule", text(schedule_->theirs));
+    if (ranks_ > 1 && main_) add("num_pp_microbatches", micro_batch_count(p_));
+    if (ranks_ > 1 && !main_) add("pipeline_parallel_microbatch_size", samples_per_replica(p_));
+    if (!parts.empty()) add("module_fqns_per_model_part", "[" + parts + "]");
+    return keys;
+  }
+
+  std::string parallelism_text(const std::string& parts) const {
+    std::string text = "\n[parallelism]\n";
+    for (const auto& [key, value] : parallelism(parts)) text += fmt::format("{} = {}\n", key, value);
     return text;
   }
 
@@ -285,24 +297,6 @@ class TorchtitanWriter {
         t->config, arguments);
   }
 
-  /// Arguments of ParallelismConfig.
-  std::string parallelism_of_python(const std::string& parts) const {
-    const Degrees& d = degrees_;
-    std::string text = fmt::format(
-        "        data_parallel_replicate_degree={},\n        data_parallel_shard_degree={},\n"
-        "        fsdp_reshard_after_forward=\"{}\",\n        tensor_parallel_degree={},\n"
-        "        context_parallel_degree={},\n        pipeline_parallel_degree={},\n",
-        shards() ? shape_.shard_copies() : d.replicas, shards() ? d.replicas / shape_.shard_copies() : 1,
-        shape_.reshard ? "always" : "never", d.tensor, d.context, ranks_);
-    if (d.tensor > 1 && !d.sequence) text += "        enable_sequence_parallel=False,\n";
-    if (facts_.experts > 0) text += fmt::format("        expert_parallel_degree={},\n", d.expert);
-    if (ranks_ > 1)
-      text += fmt::format("        pipeline_parallel_schedule=\"{}\",\n        num_pp_microbatches={},\n",
-                          schedule_->theirs, micro_batch_count(p_));
-    if (!parts.empty()) text += fmt::format("        module_fqns_per_model_part=[{}],\n", parts);
-    return text;
-  }
-
   std::string python_text(const std::string& parts) const {
     std::string text =
         "# torchtitan, main branch of 2026-08-21 (b5bcd76): --module NAME_OF_THIS_FILE --config planned\n" +
@@ -316,7 +310,9 @@ class TorchtitanWriter {
     if (precision_of(p_) == "fp32") training("mixed_precision_param", "\"float32\"");
     const bool keeps_graphs = ranks_ == 1 && degrees_.expert == 1;
     training("disable_cuda_graphs", keeps_graphs ? "False" : "True");
-    text += fmt::format("    config.parallelism = ParallelismConfig(\n{}    )\n", parallelism_of_python(parts));
+    text += "    config.parallelism = ParallelismConfig(\n";
+    for (const auto& [key, value] : parallelism(parts)) text += fmt::format("        {}={},\n", key, value);
+    text += "    )\n";
     const std::string mode = shape_.recomputes_layers() ? "FullAC.Config()"
                              : shape_.recomputes_half() ? "SelectiveAC.Config()"
                                                         : "None";
