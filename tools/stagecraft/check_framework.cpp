@@ -88,13 +88,17 @@ std::vector<Diagnostic> with_formulas(const InputError& error, const FrameworkRu
 }  // namespace
 
 CheckedInput check_by_framework(const std::string& framework, const std::string& file,
-                                const std::vector<std::string>& sets, int devices, const std::string& cluster) {
+                                const std::vector<std::string>& sets, int devices, const std::string& cluster,
+                                const std::string& config) {
   const FrameworkFiles files = files_of(framework);
+  if (!config.empty() && !(framework == "torchtitan" && file.ends_with(".py")))
+    throw InputError("--config is for a Python file of torchtitan", "leave it out");
   CheckedInput checked{.summary = fmt::format("{} accepts it", files.rules.title), .notes = {}, .warnings = {}};
   try {
     if (is_configuration(file)) {
-      checked.notes =
-          files.check(read_file(file), file, {.model = {}, .cluster = cluster, .devices = devices, .vocabulary = 0});
+      checked.notes = files.check(
+          read_file(file), file,
+          {.model = {}, .cluster = cluster, .devices = devices, .vocabulary = 0, .out = {}, .config = config});
     } else {
       checked.notes = files.write(compile(plan_experiment(load_experiment(file, sets)))).notes;
     }

@@ -4,6 +4,7 @@
 #include "sim/interchange/imports/python_values.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -244,11 +245,15 @@ class PythonInterpreter {
     PythonRef value = c.depth > kDeepestValue ? nullptr : sum(c);
     const auto is_end = [&] { return c.at >= c.tokens.size() || c.is(",") || c.is(")") || c.is("]") || c.is("}"); };
     if (value && is_end()) return value;
+    const std::size_t stop = c.at;
     c.at = begin;
+    bool has_call = false;
     for (int open = 0; c.at < c.tokens.size() && (open > 0 || !is_end()); ++c.at) {
       open += c.is("(") || c.is("[") || c.is("{");
       open -= c.is(")") || c.is("]") || c.is("}");
+      has_call = has_call || c.is("(");
     }
+    if (has_call) refuse_objects(c, stop);
     return computed(c.tokens[begin]);
   }
 
@@ -327,7 +332,45 @@ class PythonInterpreter {
     return {};
   }
 
+  /// Whether a function that is not in the file leaves its arguments as they are: classes take them as parts, and some
+  /// functions of Python and torchtitan read them.
+  static bool changes_nothing(const std::string& name) {
+    constexpr std::string_view kReaders[] = {
+        "abs",    "bool",    "dict",  "float", "int",   "isinstance", "len",           "list",     "max",
+        "min",    "print",   "range", "round", "set",   "sorted",     "copy",          "deepcopy", "replace",
+        "asdict", "getattr", "str",   "sum",   "tuple", "type",       "model_registry"};
+    const std::string last = name.substr(name.rfind('.') + 1);
+    return last.empty() || std::isupper(static_cast<unsigned char>(last.front())) != 0 ||
+           std::find(std::begin(kReaders), std::end(kReaders), last) != std::end(kReaders);
+  }
+  [[noreturn]] void refuse_change(const PythonToken& at, const std::string& what) const {
+    refuse_at(at, fmt::format("{} may change this object, and only running the file tells how", what),
+              "write out what it assigns, or have the function in this file");
+  }
+  /// An object of the file that tokens from here to the cursor name may be changed by what is not followed.
+  void refuse_objects(const Cursor& c, std::size_t from) const {
+    for (std::size_t i = from; i < c.at; ++i) {
+      const bool is_attribute = i > 0 && c.tokens[i - 1].is(".");
+      const bool is_keyword = i + 1 < c.tokens.size() && c.tokens[i + 1].is("=");
+      if (c.tokens[i].kind != PythonToken::Kind::Name || is_attribute || is_keyword) continue;
+      const PythonRef value = find(c.tokens[i].text, c.names);
+      if (value && has_attributes(*value)) refuse_change(c.tokens[i], "what is computed here");
+    }
+  }
+  /// An argument that begins at a token: an object with a name, or a section of one, which a function may change.
+  void check_argument(const std::string& function, const Cursor& c, std::size_t begin, const PythonValue& value) const {
+    const bool is_named = begin < c.tokens.size() && c.tokens[begin].kind == PythonToken::Kind::Name &&
+                          find(c.tokens[begin].text, c.names) != nullptr;
+    const bool is_section = c.at - begin <= 3;  // config.training, and no value in it.
+    const bool is_followed = functions_.contains(function) || changes_nothing(function);
+    if (is_named && is_section && !is_followed && has_attributes(value))
+      refuse_change(c.tokens[begin], fmt::format("'{}', which is not in this file,", function));
+  }
+
   PythonRef call_of(const std::string& name, const PythonToken& first, Cursor& c) {
+    const PythonRef owner = name == first.text ? nullptr : find(first.text, c.names);
+    if (owner && (has_attributes(*owner) || owner->plain.is_array())) refuse_change(first, fmt::format("'{}()'", name));
+    const std::size_t open = c.at;
     auto object = std::make_shared<PythonValue>();
     object->callee = name, object->line = first.line, object->column = first.column;
     bool is_unpacked = false;
@@ -336,13 +379,16 @@ class PythonInterpreter {
       const bool is_named = c.at + 1 < c.tokens.size() && c.tokens[c.at + 1].is("=");
       const std::string key = is_named ? c.tokens[c.at].text : "";
       if (is_named) c.at += 2;
+      const std::size_t begin = c.at;
       PythonRef value = nested(c);
+      check_argument(name, c, begin, *value);
       if (is_named && !object->fields.emplace(key, value).second)
         refuse_at(first, fmt::format("this is no Python: '{}' is given twice", key), "correct the file");
       if (!is_named) object->values.push_back(value);
       if (!c.take(",") && !c.is(")")) return nullptr;
     }
     c.take(")");
+    if (is_unpacked && !changes_nothing(name)) refuse_objects(c, open);
     if (is_unpacked || c.is("(") || c.is(".")) return nullptr;
     if (find(first.text, c.names)) return nullptr;  // The file itself assigned it.
     const auto function = functions_.find(name);

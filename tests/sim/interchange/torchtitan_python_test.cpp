@@ -105,6 +105,25 @@ TEST_CASE("literals and arithmetic have values, and everything else is computed"
     CHECK(value(expression) == "computed");
 }
 
+TEST_CASE("what a function that is not in the file gets is refused at its place, because it may change it") {
+  for (const char* statement :
+       {"y = tweak(config)", "y = tweak(config.training)", "y = tweak(3, config=config)",
+        "y = [tweak(c) for c in [config]]", "y = 1 if tweak(config) else 2", "y = tweak(*[config])",
+        "y = config.tweak()", "config.training.steps = tweak(config)", "y = helpers.tweak(config)"}) {
+    const std::string text = statement;  // clang 14 captures no pointer of a list.
+    CAPTURE(text);
+    const Diagnostic d = problem(changed("    " + text + "\n"));
+    CHECK(d.message.find("may change this object") != std::string::npos);
+    CHECK(d.where.line == 3);
+  }
+  for (const char* statement : {"y = tweak(3)", "y = len(config.training)", "y = tweak(config.training.steps)",
+                                "y = Wrapped(config)", "y = dataclasses.asdict(config)"})
+    CHECK(problem(changed("    " + std::string(statement) + "\n")).message.empty());
+  // A function of the file is followed.
+  const std::string helper = "def tweak(c):\n    c.parallelism.tensor_parallel_degree = 2\n    return c\n";
+  CHECK(read(helper + changed("    y = tweak(config)\n"), "planned").tensor == 2);
+}
+
 TEST_CASE("what takes the place of a section is its class, with a name for each value; None leaves a value out") {
   for (const char* section :
        {"training = dataclasses.replace(config.training, steps=100)", "parallelism = copy.deepcopy(config.parallelism)",

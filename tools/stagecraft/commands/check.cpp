@@ -20,16 +20,18 @@ bool print_for_programs(const std::string& format, const InputProblems& all_prob
 }
 
 int execute_check(const Arguments& a) {
+  if (a.has("config") && !a.has("framework"))
+    throw InputError("--config is for a Python file of torchtitan", "--framework torchtitan, or leave it out");
   check_format(a.text("format"), {"text", "json", "github", "sarif"});
   InputProblems all_problems;
   std::string good;
   for (const std::string& file : a.list("FILE")) {
     try {
-      const CheckedInput checked =
-          a.has("framework")
-              ? check_by_framework(a.text("framework"), file, a.list("set"),
-                                   a.has("devices") ? a.count("devices", 1, 1 << 20) : 0, a.text("cluster"))
-              : check_input(file, a.list("set"));
+      const CheckedInput checked = a.has("framework")
+                                       ? check_by_framework(a.text("framework"), file, a.list("set"),
+                                                            a.has("devices") ? a.count("devices", 1, 1 << 20) : 0,
+                                                            a.text("cluster"), a.text("config"))
+                                       : check_input(file, a.list("set"));
       for (const std::string& note : checked.notes) print_error("note: {}\n", note);
       warn(checked.warnings);
       good += fmt::format("{}: ok, {}\n", file, checked.summary);
@@ -59,6 +61,8 @@ extern const Command check{
                    "or bridge"},
                   {"--devices", Argument::Kind::Count, "GPUs of a script, TOML or JSON"},
                   {"--cluster", Argument::Kind::Text, "Cluster of a script, TOML or JSON"},
+                  {"--config", Argument::Kind::Text,
+                   "Function of a Python file of torchtitan that makes the configuration (default: its only one)"},
                   {"--format", Argument::Kind::Text, "text, json, github (annotations of a GitHub action) or sarif",
                    "text"}},
     .run = execute_check,
