@@ -27,6 +27,8 @@ std::string published_text(const ChoiceTable& t) {
     } else if (!t.front.empty()) {
       const double shorter = 1 - known_period(t.front.front()) / period;
       text += fmt::format("; the first is {:.1f} % {}", std::abs(100 * shorter), shorter < 0 ? "longer" : "shorter");
+      if (shorter < 0 && p.choice.is_tight && !t.front.front().is_tight)
+        text += fmt::format(", and leaves {:g} % of memory free (--margin)", 100 * t.margin);
     }
     text += "\n";
   }
