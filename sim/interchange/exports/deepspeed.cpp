@@ -29,34 +29,46 @@ class DeepspeedWriter {
         "  \"fp16\": {{\"enabled\": {}}},\n  \"bf16\": {{\"enabled\": {}}}",
         p_.plan.mini_batch, each, p_.plan.mini_batch / (each * shape_.degrees.replicas), zero_text(),
         precision == "fp16", precision == "bf16");
-    if (has_tensor_alone())
-      text += fmt::format(",\n  \"tensor_parallel\": {{\"autotp_size\": {}}}", shape_.degrees.tensor);
+    const Degrees& d = shape_.degrees;
+    if (d.tensor > 1) text += fmt::format(",\n  \"tensor_parallel\": {{\"autotp_size\": {}}}", d.tensor);
+    if (d.context > 1) text += fmt::format(",\n  \"sequence_parallel_size\": {}", d.context);
+    if (d.expert > 1)
+      text += fmt::format(",\n  \"expert_parallel\": {{\"enabled\": true, \"autoep_size\": {}}}", d.expert);
     if (ranks_ > 1) text += fmt::format(",\n  \"pipeline\": {{\"stages\": {}{}}}", ranks_, recomputation_text());
     add_notes();
     return {text + "\n}\n", std::move(notes_)};
   }
 
  private:
-  /// AutoTP divides matrices alone.
-  bool has_tensor_alone() const {
+  /// Whether AutoTP, which divides matrices alone, Ulysses and AutoEP divide so.
+  bool has_groups() const {
     const Degrees& d = shape_.degrees;
-    return d.tensor > 1 && !d.sequence && d.context == 1 && d.expert == 1 && has_autotp(ranks_);
+    const bool is_ulysses = d.context == 1 || (shape_.exchange == ContextExchange::AllToAll && d.tensor == 1);
+    return has_autotp(ranks_) && !d.sequence && is_ulysses && d.expert_tensor == 1;
   }
 
   void refuse() {
     refusals_.require_usual_order(shape_.degrees);
     refusals_.require_even(p_.plan);
-    if (shape_.degrees.divides() && !has_tensor_alone())
+    if (shape_.degrees.divides() && !has_groups())
       refusals_.add_of_model(
-          "DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them",
-          "a plan without group");
+          "DeepSpeed's configuration has no such tensor, context or expert group: the model's code makes them",
+          "a plan without a pipeline, with tensor or context_type: a2a, or without group");
     if (ranks_ > 1 && p_.experiment.schedule.name() != "1f1b")
       refusals_.add_of_schedule(
           fmt::format("DeepSpeed's pipeline does not run the schedule '{}'", p_.experiment.schedule.name()),
           "run.schedule: 1f1b");
     if (shape_.shard_copies() > 1)
       refusals_.add("DeepSpeed's ZeRO divides over all replicas", "shard without within", "shard");
-    const DeepspeedRun run{.stages = ranks_, .zero = static_cast<int>(shape_.sharding)};
+    const Degrees& d = shape_.degrees;
+    const DeepspeedRun run{.devices = d.devices() * ranks_,
+                           .stages = ranks_,
+                           .tensor = d.tensor,
+                           .zero = static_cast<int>(shape_.sharding),
+                           .context = d.context,
+                           .expert = d.expert,
+                           .divides_experts = d.expert > 1,
+                           .divides_otherwise = d.tensor > 1 || d.context > 1};
     for (const Diagnostic& broken : broken_deepspeed_rules(run)) refusals_.add(deepspeed_rules(), broken, broken.path);
     const std::string_view precision = precision_of(p_);
     if (precision != "bf16" && precision != "fp16" && precision != "fp32" && precision != "tf32")
@@ -98,6 +110,9 @@ class DeepspeedWriter {
                   std::to_string(ranks_) + ")");
     if (p_.experiment.plan.offload)
       not_written("plan.offload; zero_optimization.offload_optimizer has the optimizer's states of ZeRO-1 to 3");
+    if (shape_.degrees.expert > 1 && shape_.dispatcher == ExpertDispatch::PerNode)
+      not_written("plan.group.dispatcher: per_node; AutoEP exchanges rows by all-to-alls");
+    if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
     if (precision_of(p_) == "tf32") not_written("run.precision: tf32; DeepSpeed computes in fp32");
     const SoftwareStack& stack = p_.experiment.software();
     if (stack.prices && stack.name != "megatron-deepspeed" && stack.name != "bloom")

@@ -22,6 +22,10 @@ const std::set<std::string> kWithoutUseHere{
     "wandb",      "gradient_clipping", "flops_profiler",  "csv_monitor",          "comms_logger",
     "checkpoint", "dump_state",        "elasticity",      "data_efficiency",      "curriculum_learning"};
 
+/// Keys of AutoEP that change the time: the model of the scenario has these.
+const std::set<std::string> kOfGroups{"num_expert_groups",         "num_limited_groups", "top_k",      "use_grouped_mm",
+                                      "disable_triton_grouped_mm", "combine_impl",       "score_apply"};
+
 class DeepspeedReader {
  public:
   DeepspeedReader(const Json& json, const std::string& file, const SetupOptions& options)
@@ -68,12 +72,16 @@ class DeepspeedReader {
   const Json* section(const char* key) {
     const Json* value = json_.find(key);
     used_.insert(key);
+    if (value != nullptr && !value->is_object() && !value->is_null())
+      refuse(key, "this is no object, which DeepSpeed has here", "{\"...\": ...}, or leave it out");
     return value && value->is_object() ? value : nullptr;
   }
 
   bool enabled(const char* key) {
     const Json* part = section(key);
     const Json* value = part ? part->find("enabled") : nullptr;
+    if (value && !value->is_bool() && *value != Json("auto"))
+      refuse(key + std::string(".enabled"), "this is neither true nor false", "true or false");
     return value && *value == Json(true);
   }
 
@@ -103,6 +111,8 @@ class DeepspeedReader {
     if (s_.tensor > 1 && !has_autotp(s_.ranks))
       refuse("tensor_parallel.autotp_size", "no pipeline has AutoTP: the model's code divides its matrices",
              "autotp_size: 1, or leave pipeline out");
+    read_sequence_groups();
+    read_expert_groups();
     if (options_.devices > 0 && options_.devices % (std::int64_t{s_.ranks} * s_.tensor) != 0)
       refuse("tensor_parallel.autotp_size",
              fmt::format("{} cannot be divided into groups of {}", pluralize(options_.devices, "GPU"),
@@ -110,8 +120,37 @@ class DeepspeedReader {
              "a degree that divides the GPUs", "stages");
   }
 
+  /// Ulysses divides sequences, and exchanges rows for heads around each attention.
+  void read_sequence_groups() {
+    s_.context = number(json_, "", "sequence_parallel_size", 1);
+    if (s_.context == 0) refuse("sequence_parallel_size", "a sequence is on one GPU at least", "1, or leave it out");
+    if (s_.context == 1) return;
+    s_.context_type = "a2a";
+    s_.matched.push_back(fmt::format("sequence_parallel_size -> plan.group: context {}, context_type a2a", s_.context));
+    const int replicas = number(json_, "", "data_parallel_size", 0);
+    if (s_.replicas == 0 && options_.devices == 0) s_.replicas = replicas;
+  }
+
+  /// AutoEP has experts in groups of devices of a stage, and exchanges rows by all-to-alls.
+  void read_expert_groups() {
+    const Json* experts = section("expert_parallel");
+    if (experts == nullptr) return;
+    const std::string path = "expert_parallel.";
+    if (!enabled("expert_parallel")) return s_.without_use.push_back("expert_parallel, which is not enabled");
+    s_.expert = std::max(1, number(*experts, path, "autoep_size", 1));
+    s_.expert_tensor = std::max(1, number(*experts, path, "expert_tensor_parallel_size", 1));
+    s_.dispatcher = "alltoall";
+    s_.matched.push_back(fmt::format("expert_parallel -> plan.group: expert {}", s_.expert));
+    for (const auto& [key, value] : experts->members())
+      if (kOfGroups.contains(key))
+        s_.unmodeled_time.push_back(path + key);
+      else if (key != "enabled" && key != "autoep_size" && key != "expert_tensor_parallel_size")
+        s_.without_use.push_back(path + key);
+  }
+
   std::int64_t replicas() const {
-    return options_.devices > 0 ? options_.devices / (std::int64_t{s_.ranks} * s_.tensor) : s_.replicas;
+    const std::int64_t each = std::int64_t{s_.ranks} * s_.tensor * s_.context;
+    return options_.devices > 0 ? options_.devices / each : s_.replicas;
   }
 
   /// DeepSpeed derives what is not given of batch = micro-batch x accumulation x replicas.
@@ -143,6 +182,9 @@ class DeepspeedReader {
                            .stages = s_.ranks,
                            .tensor = s_.tensor,
                            .zero = zero_,
+                           .context = s_.context,
+                           .expert = s_.expert,
+                           .expert_tensor = std::max(1, s_.expert_tensor),
                            .replicas = replicas(),
                            .batch = s_.global_batch,
                            .micro_batch = s_.micro_batch_size,

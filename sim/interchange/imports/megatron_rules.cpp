@@ -22,12 +22,15 @@ class RuleCheck {
     granularity_ = word("recompute-granularity");
     if (granularity_.empty() && a.has("recompute-activations")) granularity_ = "selective";
     modules_ = words_.words("recompute-modules");
+    if (granularity_ != "full" && a.has("moe-layer-recompute"))
+      granularity_ = "selective", modules_.emplace_back("moe");
     has_experts_ = a.has("num-experts");
     has_fsdp_ = a.has("use-megatron-fsdp") || a.has("use-custom-fsdp");
   }
 
   void run() {
     check_batch();
+    check_old_options();
     check_evaluation();
     check_groups();
     check_attention();
@@ -95,6 +98,15 @@ class RuleCheck {
                         pluralize(micro_batches, "micro-batch", "es"), micro_batches % group, group,
                         pluralize(ranks, "pipeline rank")),
             batch_that(micro_batches, remainder));
+  }
+
+  /// Options that the parser still has, and that are refused then.
+  void check_old_options() {
+    for (const auto& [option, replacement] : {std::pair{"batch-size", "micro-batch-size"},
+                                              {"warmup", "lr-warmup-fraction"},
+                                              {"model-parallel-size", "tensor-model-parallel-size"}})
+      require(!a_.has(option), "old-options", option, "it is an option of older versions",
+              fmt::format("--{}", replacement));
   }
 
   void check_evaluation() {
@@ -168,6 +180,11 @@ class RuleCheck {
     require(!a_.has("multi-latent-attention") || rotation.empty() || rotation == "yarn" || !is_fused, "latent-rotation",
             "rope-type", fmt::format("the rotation '{}' of latent attention is not fused", rotation),
             "leave it out, or --no-rope-fusion");
+    require(!a_.has("no-position-embedding") || kind == "rope" || a_.has("use-rotary-position-embeddings"),
+            "no-positions", "no-position-embedding", "another option says so since then",
+            "--position-embedding-type none");
+    require(kind != "mrope" || a_.has("mrope-section"), "sections", "position-embedding-type",
+            "mrope needs --mrope-section", "--mrope-section, or --position-embedding-type rope");
     require(
         shape_.next_tokens == 0 || is_rotary, "next-token-positions", "mtp-num-layers",
         fmt::format("next-token modules have no positions of the kind {}", kind.empty() ? "learned_absolute" : kind),
@@ -259,6 +276,13 @@ class RuleCheck {
     const char* const padded = "moe-pad-expert-input-to-capacity";
     require(!a_.has(padded) || a_.has("moe-expert-capacity-factor"), "capacity", padded, "no capacity factor is given",
             "--moe-expert-capacity-factor 1.0");
+    const std::string balancing = word("moe-router-load-balancing-type");
+    require(!a_.has("moe-expert-capacity-factor") || (balancing != "sinkhorn" && balancing != "quantile_balancing"),
+            "capacity", "moe-expert-capacity-factor", fmt::format("no capacity goes with {} balancing", balancing),
+            "--moe-router-load-balancing-type aux_loss");
+    const char* const of_rank = "moe-expert-rank-capacity-factor";
+    require(!a_.has(of_rank) || library == "hybridep" || library == "ncclep", "capacity", of_rank,
+            "only HybridEP and NCCL have a capacity of ranks", "--moe-flex-dispatcher-backend hybridep");
     require(!a_.has(padded) || !has_deepep, "capacity", padded, "DeepEP does not pad",
             "--moe-flex-dispatcher-backend hybridep, or leave it out");
     for (const char* routes : {"moe-router-padding-for-fp8", "moe-router-padding-for-quantization"}) {
@@ -317,7 +341,13 @@ class RuleCheck {
       require(a_.has(number), "recompute-layers", "recompute-granularity",
               "full recomputation needs --recompute-num-layers", "--recompute-num-layers 1");
     }
+    require(granularity_ != "full" || !a_.has("moe-layer-recompute"), "recompute-modules", "moe-layer-recompute",
+            "layers are recomputed as a whole", "leave it out");
     if (granularity_ != "selective") return;
+    require(!recomputes("gdn_norm_out") || a_.has("experimental-attention-variant"), "recompute-modules",
+            "recompute-modules", "gdn_norm_out needs --experimental-attention-variant gdn", "leave it out");
+    require(!recomputes("mhc") || a_.has("enable-mhc-connections"), "recompute-modules", "recompute-modules",
+            "mhc needs --enable-mhc-connections", "leave it out");
     require(!a_.has("recompute-method"), "selective-method", "recompute-method", "selective recomputation takes none",
             "leave it out");
     require(!a_.has(number), "selective-layers", number, "selective recomputation takes none", "leave it out");
@@ -331,9 +361,15 @@ class RuleCheck {
 
   void check_offload() {
     const char* const layers = "cpu-offloading-num-layers";
-    require(!a_.has(layers) || granularity_.empty(), "offload", layers, "offloaded layers are not recomputed",
+    const bool offloads_layers = a_.has(layers) && word(layers) != "0";
+    require(!offloads_layers || words_.find_number(layers).value_or(0) < shape_.layers, "offload", layers,
+            fmt::format("the model has {}, of which one stays on the GPU at least", pluralize(shape_.layers, "layer")),
+            "fewer layers");
+    require(!offloads_layers || s_.ranks == 1, "offload", layers, "layers are not offloaded in a pipeline",
+            "--pipeline-model-parallel-size 1");
+    require(!offloads_layers || granularity_.empty(), "offload", layers, "offloaded layers are not recomputed",
             "leave one of them out");
-    require(!a_.has(layers) || graphs().empty() || graphs() == "full_iteration", "offload", layers,
+    require(!offloads_layers || graphs().empty() || graphs() == "full_iteration", "offload", layers,
             "layers in CUDA graphs are not offloaded", "--cuda-graph-impl none");
     const char* const saved = "distribute-saved-activations";
     require(!a_.has(saved) || (s_.tensor > 1 && granularity_ == "full" && !s_.sequence_parallel), "saved-activations",
@@ -342,12 +378,25 @@ class RuleCheck {
     if (a_.has(activations)) {
       const std::vector<std::string> modules = words_.words("offload-modules");
       const auto has = [&](const char* m) { return std::find(modules.begin(), modules.end(), m) != modules.end(); };
-      const auto rule = [&](bool holds, const char* why, const char* help) {
+      const auto rule = [&](bool holds, const std::string& why, const std::string& help) {
         require(holds, "activation-offload", activations, why, help);
       };
       rule(!modules.empty(), "no modules are named", "--offload-modules moe_act");
+      constexpr std::string_view kModules[] = {"core_attn", "attn_proj", "expert_fc1", "fused_group_mlp", "moe_act",
+                                               "attn_norm", "mlp_norm",  "qkv_linear", "gdp_qkv"};
+      const std::vector<std::string> names(std::begin(kModules), std::end(kModules));
+      for (const std::string& module : modules)
+        rule(std::find(names.begin(), names.end(), module) != names.end(),
+             fmt::format("there is no module '{}'", module), suggest(module, names));
+      const bool has_experts = has("moe_act") || has("expert_fc1") || has("fused_group_mlp");
+      rule(!recomputes("moe") || !has_experts, "experts are recomputed as a whole", "leave moe out of one of them");
+      rule(!has("fused_group_mlp") || a_.has("use-transformer-engine-op-fuser"),
+           "fused_group_mlp needs --use-transformer-engine-op-fuser", "--use-transformer-engine-op-fuser");
+      rule(!has("fused_group_mlp") || !(has("moe_act") || has("expert_fc1")),
+           "fused_group_mlp has moe_act and expert_fc1 already", "--offload-modules fused_group_mlp");
+      words_.find_share("activation-offload-fraction");
       rule(!has("attn_proj") || has("core_attn"), "attn_proj needs core_attn", "--offload-modules core_attn attn_proj");
-      rule(!a_.has(layers), "layers are offloaded already", "leave one of them out");
+      rule(!offloads_layers, "layers are offloaded already", "leave one of them out");
       rule(a_.variable("NVTE_CPU_OFFLOAD_V1").value_or("1") == "1", "the script sets NVTE_CPU_OFFLOAD_V1 otherwise",
            "export NVTE_CPU_OFFLOAD_V1=1");
     }
@@ -390,9 +439,20 @@ class RuleCheck {
             "fp8-weights", weights, "it needs the distributed optimizer or FSDP", "--use-distributed-optimizer");
     require(!a_.has(weights) || a_.has("fp8-format"), "fp8-weights", weights, "products are not in fp8",
             "--fp8-format hybrid, or leave it out");
+    require(!a_.has("fp4-param-gather") || a_.has("fp4-format"), "fp4-weights", "fp4-param-gather",
+            "products are not in fp4", "--fp4-format e2m1, or leave it out");
+    const char* const scores = "fp8-output-proj";
+    require(!a_.has(scores) || (a_.has("fp8-format") && word("fp8-recipe") == "mxfp8"), "fp8-scores", scores,
+            "it needs products in mxfp8", "--fp8-format e4m3 --fp8-recipe mxfp8, or leave it out");
+    for (const auto& [recipe, factory] :
+         {std::pair{"fp8-recipe", "fp8-quantizer-factory"}, {"fp4-recipe", "fp4-quantizer-factory"}})
+      require(word(recipe) != "custom" || a_.has(factory), "own-recipe", recipe,
+              fmt::format("a recipe of your own needs --{}", factory), fmt::format("--{}", factory));
+    require(!a_.has("fp32-residual-connection") || a_.has("fp16") || a_.has("bf16"), "wide-sums",
+            "fp32-residual-connection", "all numbers are in fp32", "--bf16, or leave it out");
+    require(!a_.has("fp16-lm-cross-entropy") || a_.has("fp16"), "narrow-loss", "fp16-lm-cross-entropy",
+            "numbers are not in fp16", "--fp16, or leave it out");
     require(!a_.has("fp16") || !a_.has("bf16"), "half-formats", "fp16", "fp16 excludes bf16", "leave one of them out");
-    require(!a_.has("cpu-offloading-num-layers") || s_.ranks == 1, "offload", "cpu-offloading-num-layers",
-            "layers are not offloaded in a pipeline", "--pipeline-model-parallel-size 1");
   }
 
   void check_fsdp() {

@@ -17,6 +17,10 @@ constexpr FrameworkRule kDeepspeedRules[] = {
     {"offload-ratio", "a part of the optimizer on hosts: ZeRO-3", "AssertionError", "when it reads its configuration"},
     {"expert-zero", "AutoEP with ZeRO-3: no tensor or sequence groups, no offload, MiCS or hpZ", "AssertionError",
      "when it reads its configuration"},
+    {"expert-devices", "AutoEP: W mod (stages E U) = 0", "ValueError", "when it divides experts"},
+    {"expert-tensor", "AutoEP: U = 1", "ValueError", "when it divides experts"},
+    {"expert-groups", "AutoEP with AutoTP: E > 1, and no Ulysses", "ValueError", "when it divides experts"},
+    {"sequence-groups", "Ulysses: W mod C = 0", "RuntimeError", "when it makes the groups of GPUs"},
     {"mics-groups", "MiCS: W mod its shard size = 0", "AssertionError", "when it divides weights"},
     {"formats", "fp16 or bf16", "AssertionError", "when it reads its configuration"},
     {"stages", "W mod stages = 0", "RuntimeError", "when it makes the pipeline"},
@@ -37,11 +41,12 @@ std::vector<Diagnostic> broken_deepspeed_rules(const DeepspeedRun& r) {
     if (!holds) broken.push_back({{}, place, std::move(message), std::move(help), rule});
   };
   // What is not given is derived, rounded down.
-  const std::int64_t each = r.batch / std::max<std::int64_t>(1, r.replicas);
+  const std::int64_t for_each = r.batch / std::max<std::int64_t>(1, r.replicas);
   const std::int64_t accumulation = r.accumulation > 0  ? r.accumulation
-                                    : r.micro_batch > 0 ? std::max<std::int64_t>(1, each / r.micro_batch)
+                                    : r.micro_batch > 0 ? std::max<std::int64_t>(1, for_each / r.micro_batch)
                                                         : 1;
-  const std::int64_t micro_batch = r.micro_batch > 0 ? r.micro_batch : std::max<std::int64_t>(1, each / accumulation);
+  const std::int64_t micro_batch =
+      r.micro_batch > 0 ? r.micro_batch : std::max<std::int64_t>(1, for_each / accumulation);
   const std::int64_t product = micro_batch * accumulation * r.replicas;
   require(product == 0 || r.batch == 0 || r.batch == product, "batch", "batch",
           fmt::format("{} are not micro-batch {} x accumulation {} x {}", pluralize(r.batch, "sample"), micro_batch,
@@ -51,7 +56,20 @@ std::vector<Diagnostic> broken_deepspeed_rules(const DeepspeedRun& r) {
           "zero_optimization.stage: 3, or ratio: 1");
   require(!r.divides_experts || r.zero < 3 || !r.divides_otherwise, "expert-zero", "shard",
           "experts are divided automatically, and ZeRO-3 goes with nothing else then", "zero_optimization.stage: 2");
-  const std::int64_t devices = r.devices > 0 ? r.devices : r.replicas * r.stages * r.tensor;
+  const std::int64_t devices = r.devices > 0 ? r.devices : r.replicas * r.stages * r.tensor * r.context;
+  const std::int64_t each = std::int64_t{r.stages} * r.expert * r.expert_tensor;
+  require(!r.divides_experts || devices % each == 0, "expert-devices", "group",
+          fmt::format("{} x expert {} x expert tensor {} does not divide {}", pluralize(r.stages, "stage"), r.expert,
+                      r.expert_tensor, pluralize(devices, "GPU")),
+          "expert_parallel.autoep_size: a divisor of the GPUs");
+  require(!r.divides_experts || r.expert_tensor == 1, "expert-tensor", "group", "no expert is divided",
+          "expert_parallel.expert_tensor_parallel_size: 1");
+  require(!r.divides_experts || r.tensor == 1 || (r.expert > 1 && r.context == 1), "expert-groups", "group",
+          r.expert == 1 ? "AutoTP divides a model whose experts are whole" : "AutoTP excludes Ulysses then",
+          r.expert == 1 ? "expert_parallel.autoep_size: 2 or more" : "leave sequence_parallel_size out");
+  require(devices % r.context == 0, "sequence-groups", "group",
+          fmt::format("sequence groups of {} do not divide {}", r.context, pluralize(devices, "GPU")),
+          "sequence_parallel_size: a divisor of the GPUs");
   require(r.mics == 0 || devices % r.mics == 0, "mics-groups", "shard",
           fmt::format("groups of {} do not divide {}", r.mics, pluralize(devices, "GPU")),
           "zero_optimization.mics_shard_size: a divisor of the GPUs");

@@ -10,6 +10,8 @@ namespace stagecraft {
 /// What the rules of DeepSpeed look at. What is not known is 0.
 struct DeepspeedRun {
   int devices = 0, stages = 1, tensor = 1, zero = 0;
+  int context = 1;                    ///< Ulysses.
+  int expert = 1, expert_tensor = 1;  ///< AutoEP.
   std::int64_t replicas = 0, batch = 0, micro_batch = 0, accumulation = 0;
   int mics = 0;  ///< Devices over which MiCS divides weights; 0 without it.
   bool fp16 = false, bf16 = false;

@@ -144,7 +144,7 @@ TEST_CASE("what a framework cannot express is refused with the reason") {
                 "Megatron-LM does not interleave the stages of a single rank"));
   CHECK(refuses(torchtitan_config, tensor, "torchtitan does not run the schedule 'zb-h1'"));
   CHECK(refuses(deepspeed_config, tensor,
-                "DeepSpeed's configuration has no tensor, context or expert group: the model's code makes them"));
+                "DeepSpeed's configuration has no such tensor, context or expert group: the model's code makes them"));
   CHECK(refuses(megatron_arguments, planned("stages: 2, replicas: 16, recompute: full", "1f1b", "gpt2-xl"),
                 "Megatron-LM recomputes layer by layer, not a whole stage before its backward"));
   CHECK(refuses(torchtitan_config, planned("stages: 2, replicas: 16, shard: optimizer", "1f1b", "gpt2-xl"),
