@@ -63,16 +63,16 @@ bool has_slow_links(const CompiledExperiment& c) {
   return false;
 }
 
-/// [stage, device] Which of the costs of a plan the device has: that of its replica.
-std::map<std::pair<StageId, DeviceId>, std::size_t> costs_of_devices(const Plan& plan) {
-  std::map<std::pair<StageId, DeviceId>, std::size_t> numbers;
+/// [device]: its stages, and which of the costs of a plan it has for each: that of its replica.
+IdVector<DeviceId, std::vector<std::pair<StageId, std::size_t>>> costs_of_devices(const CompiledExperiment& c) {
+  IdVector<DeviceId, std::vector<std::pair<StageId, std::size_t>>> costs(c.cluster().devices.size());
   std::size_t next = 0;
-  for (const StageId s : plan.stages.ids())
-    for (const std::vector<DeviceId>& cell : cells_of(plan.stages[s])) {
-      for (const DeviceId d : cell) numbers[{s, d}] = next;
+  for (const StageId s : c.plan.stages.ids())
+    for (const std::vector<DeviceId>& cell : cells_of(c.plan.stages[s])) {
+      for (const DeviceId d : cell) costs[d].emplace_back(s, next);
       ++next;
     }
-  return numbers;
+  return costs;
 }
 
 bool are_comparable(const Plan& plan) {
@@ -82,18 +82,20 @@ bool are_comparable(const Plan& plan) {
          });
 }
 
-/// Ops with the same key take as long as they do in the mean.
-template <class KeyOf>
-void equalize(Program& program, KeyOf&& key_of) {
-  std::map<decltype(key_of(program.instructions.front())), std::pair<double, std::int64_t>> sums;
+/// Ops with the same number take as long as they do in the mean.
+template <class NumberOf>
+void equalize(Program& program, NumberOf&& number_of) {
+  std::vector<std::pair<double, std::int64_t>> sums;
   for (const Instruction& i : program.instructions)
     if (i.is_compute()) {
-      auto& [sum, count] = sums[key_of(i)];
+      const std::size_t number = number_of(i);
+      if (number >= sums.size()) sums.resize(number + 1);
+      auto& [sum, count] = sums[number];
       sum += i.duration.value, ++count;
     }
   for (Instruction& i : program.instructions)
     if (i.is_compute()) {
-      const auto& [sum, count] = sums[key_of(i)];
+      const auto& [sum, count] = sums[number_of(i)];
       i.duration = {sum / static_cast<double>(count)};
     }
 }
@@ -101,7 +103,11 @@ void equalize(Program& program, KeyOf&& key_of) {
 /// Each kind of op takes as long in every stage as it does on the mean of the stages. Micro-batches with loads of their
 /// own stay different.
 void equalize_stages(Program& program, const Plan& plan) {
-  equalize(program, [&](const Instruction& i) { return std::pair(i.kind, plan.loads.empty() ? 0 : i.number); });
+  const bool are_alike = plan.loads.empty();
+  equalize(program, [&](const Instruction& i) {
+    const std::size_t micro_batch = are_alike ? 0 : i.number;
+    return micro_batch * kInstructionKindCount + static_cast<std::size_t>(i.kind);
+  });
 }
 
 /// Collectives that are instructions, and the share of ops that contain some.
@@ -169,10 +175,13 @@ IdealizedRuns::IdealizedRuns(const CompiledExperiment& compiled, const Outcome& 
       comparable_(are_comparable(compiled.plan)),
       has_slow_links_(has_slow_links(compiled)),
       has_types_(types_of(compiled).size() > 1),
-      cost_of_device_(costs_of_devices(compiled.plan)),
+      costs_of_device_(costs_of_devices(compiled)),
       slowness_(compiled.program.devices, 1),
       computation_(compiled.program.devices) {
   measure_computation();
+  const bool is_certain = compiled.cluster().changes.empty() && compiled.cluster().jitter.max_fraction <= 0;
+  const bool is_known = (backend == "ideal" || backend == "fluid") && is_certain && !offloads(compiled.program);
+  if (is_known) results_[shares_links_ ? Cost{} : Cost::Contention] = result_of(outcome.report);
 }
 
 /// Collectives inside of ops take what the program says, also while devices are slow: the rest is computation.
@@ -184,13 +193,13 @@ void IdealizedRuns::measure_computation() {
     const Instruction& i = program.at(n);
     if (!i.is_compute()) continue;
     const Seconds took{outcome_.timeline.end[n] - outcome_.timeline.start[n]};
-    const auto cost = cost_of_device_.find({i.stage, i.device});
-    const Seconds in_op = cost == cost_of_device_.end() ? Seconds{} : time_of(planned.in_op[cost->second], i.kind);
+    const std::optional<std::size_t> cost = cost_of(i);
+    const Seconds in_op = cost ? time_of(planned.in_op[*cost], i.kind) : Seconds{};
     if (in_op.value <= 0) {
       computation_[i.device] += took, fastest[i.device] += i.duration;
       continue;
     }
-    const auto share = [&](const std::vector<OpTimes>& times) { return time_of(times[cost->second], i.kind) / in_op; };
+    const auto share = [&](const std::vector<OpTimes>& times) { return time_of(times[*cost], i.kind) / in_op; };
     computation_[i.device] += took - (1 - share(planned.computation)) * i.duration;
     fastest[i.device] += share(fast.computation) * i.duration;
   }
@@ -200,6 +209,12 @@ void IdealizedRuns::measure_computation() {
   }
   copy_to_counterparts(program, slowness_);
   copy_to_counterparts(program, computation_);
+}
+
+std::optional<std::size_t> IdealizedRuns::cost_of(const Instruction& op) const {
+  for (const auto& [stage, cost] : costs_of_device_[op.device])
+    if (stage == op.stage) return cost;
+  return {};
 }
 
 /// Durations of computation on the fastest types of devices, or with equal links, or both.
@@ -212,19 +227,29 @@ IdVector<InstructionId, Seconds> IdealizedRuns::durations(bool fast_types, bool 
   IdVector<InstructionId, Seconds> durations;
   for (const Instruction& i : program.instructions) {
     durations.push_back(i.duration);
-    const auto cost = cost_of_device_.find({i.stage, i.device});
-    if (!i.is_compute() || cost == cost_of_device_.end()) continue;
-    const Seconds now = time_of(planned.in_op[cost->second], i.kind),
-                  then = time_of(priced.in_op[cost->second], i.kind);
+    const std::optional<std::size_t> cost = i.is_compute() ? cost_of(i) : std::nullopt;
+    if (!cost) continue;
+    const Seconds now = time_of(planned.in_op[*cost], i.kind), then = time_of(priced.in_op[*cost], i.kind);
     if (now.value > 0) durations.back() = (then / now) * i.duration;
   }
   return durations;
 }
 
 void IdealizedRuns::equalize_loads(Program& program, bool replicas) const {
+  std::map<std::tuple<InstructionKind, StageId, DeviceId, int>, std::size_t> numbers;
   equalize(program, [&](const Instruction& i) {
-    return std::tuple(i.kind, i.stage, replicas ? DeviceId{} : i.device, program.iteration_of(i));
+    const std::tuple alike(i.kind, i.stage, replicas ? DeviceId{} : i.device, program.iteration_of(i));
+    return numbers.try_emplace(alike, numbers.size()).first->second;
   });
+}
+
+Program& IdealizedRuns::whole_program() {
+  const Program& program = compiled_.program;
+  if (changed_.size() == 0) return changed_ = program;
+  changed_.instructions = program.instructions;
+  changed_.collectives = program.collectives;
+  changed_.transfer_shapes = program.transfer_shapes;
+  return changed_;  // The rest is never changed.
 }
 
 const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
@@ -237,7 +262,7 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (compiled_.cluster().changes.empty()) costs = without_flag(costs, Cost::Slowdowns);
   const auto cached = results_.find(costs);
   if (cached != results_.end()) return cached->second;
-  Program program = compiled_.program;
+  Program& program = whole_program();
   std::optional<Cluster> changed;  // Clusters are large; only one that changes is copied.
   const bool has_free_links = has(costs, Cost::Messages) && !has_collective_messages(program);
   if (has_free_links || !compiled_.cluster().changes.empty()) changed = cluster_of_program(compiled_);
@@ -262,8 +287,7 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   const Cluster& cluster = changed ? *changed : compiled_.cluster();
   const char* const backend = has(costs, Cost::Contention) ? "ideal" : "fluid";
   const Timeline timeline = get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
-  const Report report = measure_times(program, timeline, cluster);
-  return results_[costs] = {report.period, (1 - report.steady_bubble) * report.period};
+  return results_[costs] = result_of(measure_times(program, timeline, cluster));
 }
 
 Seconds IdealizedRuns::without(Cost costs) { return result(costs).period; }

@@ -2,7 +2,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "sim/experiment/run.hpp"
 
@@ -64,21 +67,28 @@ class IdealizedRuns {
   struct Result {
     Seconds period, busiest;
   };
+  static Result result_of(const Report& r) { return {r.period, (1 - r.steady_bubble) * r.period}; }
   const Result& result(Cost costs);
+  /// The program of the run, in which costs may then be removed.
+  Program& whole_program();
   void equalize_loads(Program&, bool replicas) const;
   void measure_computation();
+  /// Which of the costs of the plan the op has; nothing where the stage is not the device's.
+  std::optional<std::size_t> cost_of(const Instruction& op) const;
   IdVector<InstructionId, Seconds> durations(bool fast_types, bool equal_links) const;
 
   const CompiledExperiment& compiled_;
   const Outcome& outcome_;
   bool shares_links_;  ///< Whether the backend of the run lets messages share links.
   bool comparable_;
-  bool has_slow_links_;                                                 ///< Whether prices of ops depend on them.
-  bool has_types_;                                                      ///< Whether devices are of several types.
-  std::map<std::pair<StageId, DeviceId>, std::size_t> cost_of_device_;  ///< Which of the costs of the plan it has.
+  bool has_slow_links_;  ///< Whether prices of ops depend on them.
+  bool has_types_;       ///< Whether devices are of several types.
+  /// Its stages, and which of the costs of the plan it has for each: few, and looked up for every op.
+  IdVector<DeviceId, std::vector<std::pair<StageId, std::size_t>>> costs_of_device_;
   IdVector<DeviceId, double> slowness_;
   IdVector<DeviceId, Seconds> computation_;
   std::map<Cost, Result> results_;
+  Program changed_;  ///< A copy whose costs were removed; empty before the first.
 };
 
 }  // namespace stagecraft
