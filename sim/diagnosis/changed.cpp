@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/experiment/fold_replicas.hpp"
+#include "sim/experiment/order_evaluation.hpp"
 
 namespace stagecraft {
 
@@ -29,7 +30,7 @@ std::string ChangedRuns::simulate(Suggestion& s) {
     exhausted_ = compiled.program.size() > instructions_left_;
     if (exhausted_) return {};
     instructions_left_ -= compiled.program.size();
-    const Outcome outcome = stagecraft::run(compiled, backend_);
+    const Outcome outcome = run_to_compare(compiled, backend_);
     fullest_device_memory(outcome.report, compiled.cluster());
     const double now = period_.value / samples_;
     const int samples = static_cast<int>(std::lround(compiled.program.samples()));

@@ -28,12 +28,8 @@ Timeline on_ideal(const Program& program, const Cluster& cluster) {
 }
 
 IdVector<DeviceId, MemoryNeed> peaks_of(const Program& program, const Timeline& timeline, const Cluster& cluster) {
-  const MemoryHistory history(program, timeline);
   IdVector<DeviceId, MemoryNeed> peaks;
-  for (const DeviceId d : program.memory.ids()) {
-    const MemoryPeak peak = peak_of(history.curve(d), program, cluster, d);
-    peaks.push_back({peak.total, peak.at});
-  }
+  for (const MemoryPeak& peak : MemoryHistory(program, timeline).peaks(cluster)) peaks.push_back({peak.total, peak.at});
   return peaks;
 }
 

@@ -312,9 +312,7 @@ class Measurement {
   }
 
   void memory() {
-    const MemoryHistory history(p_, t_);
-    IdVector<DeviceId, MemoryPeak> peaks;
-    for (const DeviceId d : report_.devices.ids()) peaks.push_back(peak_of(history.curve(d), p_, cluster_, d));
+    IdVector<DeviceId, MemoryPeak> peaks = MemoryHistory(p_, t_).peaks(cluster_);
     copy_to_counterparts(p_, peaks);
     for (const DeviceId d : peaks.ids()) report_.devices[d].memory = peaks[d];
     report_.host_peaks = host_peaks(p_, t_, cluster_);

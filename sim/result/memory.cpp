@@ -54,7 +54,8 @@ MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
   for_each_buffer(program, [&](std::uint32_t b, DeviceId device) { buffers_[next[device.value]++] = b; });
 }
 
-MemoryCurve MemoryHistory::curve(DeviceId device) const {
+template <class Visit>
+void MemoryHistory::for_each_sample(DeviceId device, Visit&& visit) const {
   const std::uint32_t first = first_[device.value], last = first_[device.value + 1];
   std::vector<Event> takes, frees;
   takes.reserve(last - first), frees.reserve(last - first);
@@ -68,9 +69,9 @@ MemoryCurve MemoryHistory::curve(DeviceId device) const {
     takes.push_back({start, &b, true});
     frees.push_back({end, &b, false});
   }
-  MemoryCurve curve;
   MemorySample now;
   for (const Event& e : in_moments(std::move(takes), std::move(frees))) {
+    if (now.cause.valid() && now.time != e.time) visit(now);
     const double sign = e.takes ? 1 : -1;
     switch (e.buffer->kind) {
       case BufferKind::Stash:
@@ -90,14 +91,42 @@ MemoryCurve MemoryHistory::curve(DeviceId device) const {
         break;
     }
     now.cause = e.takes ? e.buffer->allocated_by : e.buffer->freed_by;
-    const bool same_moment = !curve.empty() && now.time == e.time;
     now.time = e.time;
-    if (same_moment)
-      curve.back() = now;
-    else
-      curve.push_back(now);
   }
+  if (now.cause.valid()) visit(now);
+}
+
+MemoryCurve MemoryHistory::curve(DeviceId device) const {
+  MemoryCurve curve;
+  for_each_sample(device, [&](const MemorySample& s) { curve.push_back(s); });
   return curve;
+}
+
+MemoryPeak MemoryHistory::peak(DeviceId device, const Cluster& cluster) const {
+  MemoryPeak peak;
+  peak.resident = program_->memory[device].total();
+  peak.total = peak.resident;
+  if (device.value < std::ssize(cluster.devices)) {
+    peak.capacity = cluster.type_of(device).usable_memory();
+    peak.reserved = cluster.type_of(device).memory_reserve;
+  }
+  for_each_sample(device, [&](const MemorySample& s) {
+    peak.activations = std::max(peak.activations, s.activations);
+    peak.host = std::max(peak.host, s.host);
+    if (peak.resident + s.total() <= peak.total) return;
+    peak.total = peak.resident + s.total();
+    peak.stash = s.stash;
+    peak.received = s.received;
+    peak.outgoing = s.outgoing;
+    peak.at = s.cause;
+  });
+  return peak;
+}
+
+IdVector<DeviceId, MemoryPeak> MemoryHistory::peaks(const Cluster& cluster) const {
+  IdVector<DeviceId, MemoryPeak> peaks;
+  for (int d = 0; d < program_->devices; ++d) peaks.push_back(peak(DeviceId{d}, cluster));
+  return peaks;
 }
 
 std::vector<Bytes> host_peaks(const Program& program, const Timeline& timeline, const Cluster& cluster) {
@@ -121,27 +150,6 @@ std::vector<Bytes> host_peaks(const Program& program, const Timeline& timeline, 
     }
   }
   return peaks;
-}
-
-MemoryPeak peak_of(const MemoryCurve& curve, const Program& program, const Cluster& cluster, DeviceId device) {
-  MemoryPeak peak;
-  peak.resident = program.memory[device].total();
-  peak.total = peak.resident;
-  if (device.value < std::ssize(cluster.devices)) {
-    peak.capacity = cluster.type_of(device).usable_memory();
-    peak.reserved = cluster.type_of(device).memory_reserve;
-  }
-  for (const MemorySample& s : curve) {
-    peak.activations = std::max(peak.activations, s.activations);
-    peak.host = std::max(peak.host, s.host);
-    if (peak.resident + s.total() <= peak.total) continue;
-    peak.total = peak.resident + s.total();
-    peak.stash = s.stash;
-    peak.received = s.received;
-    peak.outgoing = s.outgoing;
-    peak.at = s.cause;
-  }
-  return peak;
 }
 
 }  // namespace stagecraft

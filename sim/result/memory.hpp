@@ -23,15 +23,20 @@ class MemoryHistory {
  public:
   MemoryHistory(const Program&, const Timeline&);
   MemoryCurve curve(DeviceId) const;
+  /// [device]: its worst moment.
+  IdVector<DeviceId, MemoryPeak> peaks(const Cluster&) const;
 
  private:
+  /// Calls visit(sample) after each moment in which the memory of the device changes.
+  template <class Visit>
+  void for_each_sample(DeviceId, Visit&& visit) const;
+  MemoryPeak peak(DeviceId, const Cluster&) const;
+
   const Program* program_;
   const Timeline* timeline_;
   std::vector<std::uint32_t> first_;  ///< Device d has buffers_[first_[d] .. first_[d + 1]).
   std::vector<std::uint32_t> buffers_;
 };
-
-MemoryPeak peak_of(const MemoryCurve&, const Program&, const Cluster&, DeviceId);
 
 /// [index in Cluster::memories]: the most that all devices of the host have there at one time.
 std::vector<Bytes> host_peaks(const Program&, const Timeline&, const Cluster&);

@@ -16,6 +16,7 @@
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
 #include "sim/experiment/fold_replicas.hpp"
+#include "sim/experiment/order_evaluation.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/version.hpp"
@@ -203,7 +204,7 @@ void ChoiceSearch::own_period() {
     planned.experiment = std::move(e);
     const LinkCollectives links(planned.experiment.cluster);
     const CompiledExperiment c = compile_folded(planned, asked_.backend == "ideal" ? &links : nullptr);
-    const Report report = stagecraft::run(c, asked_.backend).report;
+    const Report report = run_to_compare(c, asked_.backend).report;
     table_.configured_period = report.period;
     for (const DeviceReport& d : report.devices)
       table_.configured_is_tight |=

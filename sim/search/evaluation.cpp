@@ -10,6 +10,7 @@
 #include "sim/config/override.hpp"
 #include "sim/experiment/fold_replicas.hpp"
 #include "sim/experiment/limits.hpp"
+#include "sim/experiment/order_evaluation.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/plan_words.hpp"
 #include "sim/planners/shared/group.hpp"
@@ -279,7 +280,7 @@ Trial CombinationRunner::run(const Combination& combination) const {
       trial.why = "the plan fits without host memory, and is in the list without it";
       return trial;
     }
-    measure_choice(stagecraft::run(p, backend_), p, trial.choice);
+    measure_choice(run_to_compare(p, backend_), p, trial.choice);
     set_amount(combination, trial.choice);
     if (combination.policy.effort == 2) trial.order = std::make_shared<const Schedule>(std::move(p.schedule));
   } catch (const Infeasible& e) {

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "sim/experiment/order_evaluation.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/result/metrics.hpp"
 
@@ -28,7 +29,7 @@ void measure_row(RunRow& row, const CompiledExperiment& c, const Outcome& outcom
 
 ContendedResult contended_result(const CompiledExperiment& c, std::optional<Timeline>* timeline) {
   try {
-    Outcome outcome = run(c, kReplayBackend);
+    Outcome outcome = run_to_compare(c, kReplayBackend);
     const Report& report = outcome.report;
     static_cast<void>(fullest_device_memory(report, c.cluster()));
     if (timeline) *timeline = std::move(outcome.timeline);
