@@ -49,7 +49,9 @@ Schedule order(const PlannedExperiment& p) {
     const LinkCollectives idle(e.cluster);
     if (const auto folded = fold_replicas(p, &idle)) return with_all_replicas(order(*folded), p.plan);
   }
-  const Cluster rated = without_changes(*e.cluster);
+  std::optional<Cluster> without;  // Clusters are large; only one that changes is copied.
+  if (!e.cluster->changes.empty() || e.cluster->jitter.max_fraction > 0) without = without_changes(*e.cluster);
+  const Cluster& rated = without ? *without : *e.cluster;
   const int iterations = e.run.lowering.iterations;
   return with_error_context(*e.source, "run", [&](const Value&) {
     check_size(p.plan, iterations, def.trains);
@@ -233,21 +235,41 @@ LoweringOptions lowering_of(const PlannedExperiment& p) {
   return options;
 }
 
+namespace {
+
+/// Lowers the order if it is valid. Cycles are what lowering finds anyway, and only then they are looked for again, to
+/// say where they are.
+void lower_valid(CompiledExperiment& c) {
+  const Experiment& e = c.experiment;
+  const auto check = [&](bool cycles) {
+    throw_if_any(
+        validate(c.schedule, c.plan,
+                 {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains, .cycles = cycles}),
+        "schedule '" + e.schedule.name() + "'");
+  };
+  check(false);
+  try {
+    with_error_context(*e.source, "run", [&](const Value&) {
+      const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
+      LoweringOptions options = lowering_of(c);
+      if (e.rules->flows) options.node_of = node_of(*e.cluster);
+      c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
+    });
+  } catch (const Infeasible& problem) {
+    if (problem.code() == "cycle") check(true);
+    throw;
+  }
+}
+
+}  // namespace
+
 CompiledExperiment compile(PlannedExperiment planned, const Schedule* known_order) {
   CompiledExperiment c{{std::move(planned)}, {}, {}};
   const Experiment& e = c.experiment;
   stop_point();
   c.schedule = known_order ? with_all_replicas(*known_order, c.plan) : order(c);
   stop_point();
-  throw_if_any(
-      validate(c.schedule, c.plan, {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains}),
-      "schedule '" + e.schedule.name() + "'");
-  with_error_context(*e.source, "run", [&](const Value&) {
-    const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
-    LoweringOptions options = lowering_of(c);
-    if (e.rules->flows) options.node_of = node_of(*e.cluster);
-    c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
-  });
+  lower_valid(c);
   const auto about_device = [&](DeviceId d) { return stages_on(c, d); };
   if (e.plan.offload)
     with_error_context(*e.source, "plan", [&](const Value&) {

@@ -315,7 +315,7 @@ std::vector<ScheduleProblem> check_overlaps(const Schedule& schedule, int slices
 std::vector<ScheduleProblem> validate(const Schedule& schedule, const Plan& plan, const ValidateOptions& options) {
   auto problems = LocalCheck(schedule, plan, options).run();
   if (problems.empty()) problems = check_overlaps(schedule, options.slices, options.max_problems);
-  if (!problems.empty()) return problems;
+  if (!problems.empty() || !options.cycles) return problems;
   const GlobalOrder order = global_order(schedule, plan, options.iterations);
   if (order.cycle.empty()) return {};
   ScheduleProblem p{"cycle", 4, -1, -1, {}, order.cycle};

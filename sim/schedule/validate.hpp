@@ -28,7 +28,8 @@ struct ValidateOptions {
   int iterations = 1;
   bool trains = true;                             ///< Every forward needs its backward.
   std::size_t max_problems = kMaxListedProblems;  ///< The number of problems after which checking stops.
-  int slices = 1;  ///< Slices of a micro-batch along the sequence: forward in order, backward in reverse.
+  int slices = 1;      ///< Slices of a micro-batch along the sequence: forward in order, backward in reverse.
+  bool cycles = true;  ///< Whether level 4 is checked; lower() refuses cycles too, without their place.
 };
 
 /// Everything that keeps the schedule from running on the plan; empty when it can run. Level 4, with the shortest
