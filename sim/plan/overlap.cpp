@@ -8,10 +8,11 @@
 namespace stagecraft {
 
 PieceIndex::PieceIndex(const Plan& plan, int iterations) {
+  constexpr std::size_t kGap = 16;  // A line of the cache has 16 numbers of 4 bytes.
   for (const StageId s : plan.stages.ids()) {
     base_.push_back(size_);
     each_.push_back(plan.stage(s).share == Share::MicroBatches ? 1 : plan.stage(s).leaders.size());
-    size_ += each_.back() * plan.micro_batches(s) * iterations;
+    size_ += each_.back() * plan.micro_batches(s) * iterations + kGap;
   }
 }
 
@@ -31,7 +32,5 @@ int place_of(const std::vector<DeviceId>& devices, DeviceId device) {
   const auto at = std::find(devices.begin(), devices.end(), device);
   return at == devices.end() ? -1 : static_cast<int>(at - devices.begin());
 }
-
-int replica_on(const Stage& stage, DeviceId device) { return place_of(stage.leaders, device); }
 
 }  // namespace stagecraft

@@ -91,8 +91,10 @@ void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& o
   });
 }
 
-/// Numbers the pieces (stage, micro-batch, replica) of all iterations consecutively. A replica without a part in a
-/// micro-batch has no piece of it.
+/// Numbers the pieces (stage, micro-batch, replica) of all iterations. A replica without a part in a micro-batch has no
+/// piece of it. Behind the pieces of each stage there is a gap: all stages run an op at about the same time, and where
+/// the number of micro-batches is a power of two, equal micro-batches of many stages would otherwise be in the same few
+/// sets of the processor's cache.
 class PieceIndex {
  public:
   PieceIndex(const Plan& plan, int iterations);
@@ -116,6 +118,9 @@ struct EdgeLists {
 /// Position of a device in a list; -1 if the list does not have it.
 int place_of(const std::vector<DeviceId>& devices, DeviceId);
 /// Which replica of its stage a device is: -1 when the stage does not run there.
-int replica_on(const Stage& stage, DeviceId device);
+inline int replica_on(const Stage& stage, DeviceId device) {
+  if (stage.leaders.size() == 1) return stage.leaders.front() == device ? 0 : -1;
+  return place_of(stage.leaders, device);
+}
 
 }  // namespace stagecraft

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "sim/plan/overlap.hpp"
@@ -77,8 +78,18 @@ TEST_CASE("a piece has its own number for each replica with a part in the micro-
         CHECK_FALSE(taken[piece]);
         taken[piece] = true;
       }
-  CHECK(index.size() == 6 * 2 + 6);
-  CHECK(std::find(taken.begin(), taken.end(), false) == taken.end());
+  CHECK(std::count(taken.begin(), taken.end(), true) == 6 * 2 + 6);
+}
+
+TEST_CASE("one micro-batch of many stages is in as many sets of a cache, whatever the number of micro-batches") {
+  constexpr int kStages = 64, kNumbersOfLine = 16, kSets = 64;
+  Plan plan;
+  for (int s = 0; s < kStages; ++s) plan.stages.push_back(stage(1, 1, Share::Samples));
+  plan.mini_batch = 1024;
+  const PieceIndex index(plan, 1);
+  std::set<std::size_t> sets;
+  for (int s = 0; s < kStages; ++s) sets.insert(index.index(StageId{s}, 7, 0) / kNumbersOfLine % kSets);
+  CHECK(sets.size() == kStages);
 }
 
 TEST_CASE("a device is found at any position, and a missing one is not") {
