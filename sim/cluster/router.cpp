@@ -53,13 +53,14 @@ bool contains(const std::vector<T>& values, T one) {
 /// The ways from anywhere to one device or switch. Found as far as they are asked for.
 class Router::ShortestPaths {
  public:
-  ShortestPaths(const Router& router, VertexId target)
-      : router_(router), target_(target), rest_(router.cluster_->switches.size()), by_length_(1) {
+  ShortestPaths(const Router& router, VertexId target) : router_(router), target_(target), by_length_(1) {
+    // To a switch without links to others, such as the one in a node, no way leads through another switch.
+    if (is_device(target) || !router.trunks_[target].empty()) rest_.resize(router.cluster_->switches.size());
     if (is_device(target)) {
       widen(target, kThere);
       return;
     }
-    rest_[place_of(target)] = kThere;
+    if (!rest_.empty()) rest_[place_of(target)] = kThere;
     by_length_.front().push_back(target);
   }
 
@@ -72,7 +73,7 @@ class Router::ShortestPaths {
     for (int length = 0; length < std::ssize(by_length_); ++length) {
       for (LinkId id : router_.trunks_[source])
         for (VertexId end : router_.switch_ends_[id])
-          if (rest_[place_of(end)].length == length) best = std::min(best, before(link(id), rest_[place_of(end)]));
+          if (left_from(end).length == length) best = std::min(best, before(link(id), left_from(end)));
       if (best.is_reachable() && best.length <= length + 1) break;
       if (length == widened_) widen_all(widened_++);
     }
@@ -86,6 +87,11 @@ class Router::ShortestPaths {
   bool is_device(VertexId place) const { return router_.cluster_->devices.contains(DeviceId{place.value}); }
   std::size_t place_of(VertexId a_switch) const { return a_switch.value - router_.cluster_->devices.size(); }
   const Link& link(LinkId id) const { return router_.cluster_->links[id]; }
+  /// What is left from a switch to the target.
+  Rest left_from(VertexId a_switch) const {
+    if (rest_.empty()) return a_switch == target_ ? kThere : Rest{};
+    return rest_[place_of(a_switch)];
+  }
 
   /// Offers the ways through a place to its neighbors.
   void widen(VertexId place, Rest from);
@@ -94,8 +100,8 @@ class Router::ShortestPaths {
   void widen_all(int length) {
     for (std::size_t i = 0; i < by_length_[length].size(); ++i) {
       const VertexId place = by_length_[length][i];
-      const Rest rest = rest_[place_of(place)];
-      if (rest.length == length) widen(place, rest);  // Otherwise a shorter way was found later.
+      const Rest left = left_from(place);
+      if (left.length == length) widen(place, left);  // Otherwise a shorter way was found later.
     }
   }
 
@@ -111,7 +117,7 @@ class Router::ShortestPaths {
       use(target_);
     if (!is_attached) return;
     for (VertexId end : router_.switch_ends_[id])
-      if (end != place && rest_[place_of(end)].is_reachable() && across(id, rest_[place_of(end)]) == left) use(end);
+      if (end != place && left_from(end).is_reachable() && across(id, left_from(end)) == left) use(end);
   }
 
   /// What is left before a link, as before() has it, without a division.
@@ -119,7 +125,7 @@ class Router::ShortestPaths {
 
   const Router& router_;
   VertexId target_;
-  std::vector<Rest> rest_;                        ///< What is left from each switch to the target.
+  std::vector<Rest> rest_;                        ///< [switch]; empty where only the target itself is reached.
   std::vector<std::vector<VertexId>> by_length_;  ///< Switches by the length that was left from them when offered.
   int widened_ = 0;                               ///< All lengths below this one were widened.
 };
@@ -150,7 +156,7 @@ class Router::PathCache {
   ShortestPaths& to(const Router& router, VertexId a_switch) {
     auto& ways = known_[a_switch.value];
     if (ways) return *ways;
-    order_.push_back(a_switch.value);
+    if (!router.trunks_[a_switch].empty()) order_.push_back(a_switch.value);  // Others have no table.
     if (order_.size() > most_) {
       known_.erase(order_.front());
       order_.pop_front();
@@ -184,7 +190,7 @@ void Router::ShortestPaths::each_way(VertexId place, const Rest& left, Use use) 
     const PathCache::Crossing& crossing = router_.kept_->crossing(id);
     const VertexId* ends = crossing.count > 2 ? router_.switch_ends_[id].data() : crossing.switches;
     for (int e = 0; e < crossing.count; ++e)
-      if (ends[e] != place && rest_[place_of(ends[e])].is_reachable() && across(id, rest_[place_of(ends[e])]) == left)
+      if (ends[e] != place && left_from(ends[e]).is_reachable() && across(id, left_from(ends[e])) == left)
         use(id, ends[e]);
   }
 }
@@ -210,7 +216,7 @@ void Router::ShortestPaths::read(VertexId source, const Rest& left, std::size_t 
         if (!contains(next, end)) next.push_back(end);
       });
     places.swap(next);
-    if (places.front() != target_) here = rest_[place_of(places.front())];
+    if (places.front() != target_) here = left_from(places.front());
   }
 }
 

@@ -55,31 +55,40 @@ class ReplicaRoutes {
   }
 
   void join_by_links(DisjointSets& sets) const {
-    std::map<LinkId, int> first;
+    IdVector<LinkId, int> first(cluster_.links.size(), -1);
     for (int r = 0; r < std::ssize(routes_); ++r)
       for (const Route& route : routes_[r])
         for (const Hop& hop : route.hops) {
           if (cluster_.links[hop.link].duplex == Duplex::Unshared) continue;
-          const auto [user, is_new] = first.try_emplace(hop.link, r);
-          if (!is_new) sets.join(user->second, r);
+          if (first[hop.link] < 0) first[hop.link] = r;
+          sets.join(first[hop.link], r);
         }
   }
 
-  /// Whether two sets cross links of equal kinds, and share them alike.
-  bool alike(const Replicas& a, const Replicas& b) const {
-    std::map<LinkId, LinkId> counterpart;
-    std::set<LinkId> taken;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-      const std::vector<Route>&x = routes_[a[i]], &y = routes_[b[i]];
-      if (x.size() != y.size()) return false;
-      for (std::size_t k = 0; k < x.size(); ++k)
-        if (!alike(x[k], y[k], counterpart, taken)) return false;
-    }
+  /// Whether all sets cross links of the kinds that the first set crosses, and share them alike.
+  bool are_alike(const std::vector<Replicas>& sets) const {
+    IdVector<LinkId, LinkId> counterpart(cluster_.links.size());      // [link of the first set]: that of the set.
+    IdVector<LinkId, int> met(cluster_.links.size(), 0), taken(met);  // The last set in which a link had or was one.
+    for (int set = 1; set < std::ssize(sets); ++set)
+      for (std::size_t i = 0; i < sets.front().size(); ++i) {
+        const std::vector<Route>&x = routes_[sets.front()[i]], &y = routes_[sets[set][i]];
+        if (x.size() != y.size()) return false;
+        for (std::size_t k = 0; k < x.size(); ++k) {
+          if (!are_equal(x[k], y[k])) return false;
+          for (std::size_t h = 0; h < x[k].hops.size(); ++h) {
+            const LinkId first = x[k].hops[h].link, other = y[k].hops[h].link;
+            const bool is_new = met[first] != set;
+            if (is_new ? taken[other] == set : counterpart[first] != other) return false;
+            counterpart[first] = other, met[first] = taken[other] = set;
+          }
+        }
+      }
     return true;
   }
 
  private:
-  bool alike(const Route& x, const Route& y, std::map<LinkId, LinkId>& counterpart, std::set<LinkId>& taken) const {
+  /// Links of equal kinds, one after the other.
+  bool are_equal(const Route& x, const Route& y) const {
     if (x.hops.size() != y.hops.size() || x.max_rate != y.max_rate) return false;
     for (std::size_t h = 0; h < x.hops.size(); ++h) {
       const Hop &p = x.hops[h], &q = y.hops[h];
@@ -87,8 +96,6 @@ class ReplicaRoutes {
       if (p.forward != q.forward || l.bandwidth != m.bandwidth || l.latency != m.latency || l.duplex != m.duplex ||
           l.slow_start != m.slow_start)
         return false;
-      const auto [at, is_new] = counterpart.try_emplace(p.link, q.link);
-      if (at->second != q.link || (is_new && !taken.insert(q.link).second)) return false;
     }
     return true;
   }
@@ -185,7 +192,8 @@ bool price(Reduction& sum, const LinkCollectives* idle) {
                                             [&](ReductionBucket& b) { return is_priced(b.cost, b.bytes); }));
 }
 
-void keep(Plan& plan, StageCosts& costs, const Replicas& retained) {
+/// Leaves these replicas alone in a plan, and returns their costs.
+StageCosts keep(Plan& plan, const StageCosts& costs, const Replicas& retained) {
   const int replicas = plan.stages.front().replicas(), count = static_cast<int>(retained.size());
   StageCosts few;
   for (const StageId s : plan.stages.ids()) {
@@ -202,7 +210,7 @@ void keep(Plan& plan, StageCosts& costs, const Replicas& retained) {
     stage.micro_batch_size = stage.micro_batch_size / replicas * count;
   }
   plan.mini_batch = plan.mini_batch / replicas * count;
-  costs = std::move(few);
+  return few;
 }
 
 /// The device of each set in the place of each device of the first.
@@ -225,14 +233,15 @@ std::optional<std::pair<PlannedExperiment, std::map<DeviceId, std::vector<Device
   const std::vector<Replicas> sets = sets_of(p.plan, routes, shares_links);
   if (sets.size() < 2) return {};
   for (const Replicas& set : sets)
-    if (set.size() != sets.front().size() || !routes.alike(sets.front(), set)) return {};
+    if (set.size() != sets.front().size()) return {};
+  if (!routes.are_alike(sets)) return {};
   const Counterparts counterpart_of = counterparts(p.plan, p.cluster(), sets);
   if (counterpart_of.empty()) return {};
-  PlannedExperiment folded = p;
+  PlannedExperiment folded{p.experiment, p.plan, p.report, p.planning, {}};
   Plan& plan = folded.plan;
   for (Reduction& sum : plan.reductions)
     if (!price(sum, idle) || !keep_first_set(sum.groups, counterpart_of, sets.size())) return {};
-  keep(plan, folded.costs, sets.front());
+  folded.costs = keep(plan, p.costs, sets.front());
   plan.copies *= static_cast<int>(sets.size());
   return std::pair(std::move(folded), devices_of_sets(p.plan, sets));
 }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -74,9 +73,12 @@ int Plan::device_count() const {
 }
 
 std::vector<DeviceId> devices_of(const Plan& plan) {
-  std::set<DeviceId> devices;
-  for (const Stage& stage : plan.stages) devices.insert(stage.all_devices().begin(), stage.all_devices().end());
-  return {devices.begin(), devices.end()};
+  std::vector<DeviceId> devices;
+  for (const Stage& stage : plan.stages)
+    devices.insert(devices.end(), stage.all_devices().begin(), stage.all_devices().end());
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
 }
 
 std::vector<DeviceId> devices_by_stage(const Plan& plan, int count) {

@@ -55,6 +55,7 @@ StageCosts costs_with(const Plan& plan, const CostTable& costs, const PricingCha
   for (const Stage& stage : plan.stages) {
     std::map<std::pair<DeviceTypeId, Load>, StageCost> cost_of;  // Most replicas are equal.
     std::vector<StageCost> replicas;
+    replicas.reserve(stage.leaders.size());
     for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
       const DeviceId device = stage.leaders[r];
       const DeviceTypeId type = changes.type_of ? changes.type_of(device) : costs.cluster().devices[device].type;

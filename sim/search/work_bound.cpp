@@ -264,6 +264,22 @@ int samples_of_replica(const PlanSpec& spec, bool of_largest) {
   return std::max(1, (spec.micro_batch_size + (of_largest ? replicas - 1 : 0)) / replicas);
 }
 
+/// Counts the ranks by the type of their first device, and says whether some rank has devices of several types.
+bool count_ranks(const Degrees& degrees, const std::vector<DeviceId>& devices, const Cluster& cluster,
+                 std::vector<int>& counts) {
+  if (cluster.types.size() == 1) {  // Without a look at each of many devices.
+    counts.front() = degrees.pipeline;
+    return false;
+  }
+  bool is_mixed = false;
+  for (const std::vector<int>& rank : positions_of_ranks(degrees)) {
+    const DeviceTypeId type = cluster.devices[devices[rank.front()]].type;
+    ++counts[type.value];
+    for (const int position : rank) is_mixed |= cluster.devices[devices[position]].type != type;
+  }
+  return is_mixed;
+}
+
 /// Micro-batches that replicas run at the same time.
 int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? std::max(1, spec.replicas) : 1; }
 
@@ -339,12 +355,7 @@ double WorkBound::price(const PlanSpec& spec, int ranks, const std::vector<Devic
 Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, int copies, const std::vector<DeviceId>& devices) {
   const Cluster& cluster = configured_.cluster();
   std::vector<int> counts(cluster.types.size());  // Ranks by the type of their first device.
-  bool mixed = false;
-  for (const std::vector<int>& rank : positions_of_ranks(spec.shape(ranks).degrees)) {
-    const DeviceTypeId type = cluster.devices[devices[rank.front()]].type;
-    ++counts[type.value];
-    for (const int position : rank) mixed |= cluster.devices[devices[position]].type != type;
-  }
+  const bool mixed = count_ranks(spec.shape(ranks).degrees, devices, cluster, counts);
   // The first replica has the fewest samples; where all have one type, the one with the most counts.
   const int samples = samples_of_replica(spec, /*of_largest=*/!mixed), turns = turns_of(spec);
   const auto [entry, is_new] = bounds_.try_emplace({layer_key(spec, ranks, samples), copies, counts});

@@ -21,6 +21,36 @@ using DeviceShares = std::vector<StageShare>;
 /// same layers at other positions, so these do not count as better.
 constexpr double kSame = 1e-10;
 
+/// Whether two devices have the same load wherever the boundaries are.
+bool have_equal_loads(const DeviceShares& a, const DeviceShares& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const StageShare& x, const StageShare& y) {
+    return x.stage == y.stage && x.sums == y.sums && x.micro_batches == y.micro_batches;
+  });
+}
+
+/// The first device of each kind, where all kinds have as many: the lists of their loads compare as the lists of all
+/// loads do. Else all devices. Idle devices are left out.
+std::vector<DeviceShares> first_of_each_kind(const std::vector<DeviceShares>& devices) {
+  std::vector<DeviceShares> busy, first;
+  std::vector<int> counts;
+  std::map<int, std::vector<std::size_t>> kinds;  // [first stage]: indices of `first`.
+  for (const DeviceShares& device : devices) {
+    if (device.empty()) continue;
+    busy.push_back(device);
+    std::vector<std::size_t>& candidates = kinds[device.front().stage];
+    const auto kind = std::find_if(candidates.begin(), candidates.end(),
+                                   [&](std::size_t k) { return have_equal_loads(first[k], device); });
+    if (kind != candidates.end()) {
+      ++counts[*kind];
+      continue;
+    }
+    candidates.push_back(first.size());
+    first.push_back(device), counts.push_back(1);
+  }
+  const bool are_even = std::all_of(counts.begin(), counts.end(), [&](int count) { return count == counts.front(); });
+  return are_even ? first : busy;
+}
+
 class Boundaries {
  public:
   Boundaries(std::vector<int>& bounds, const std::vector<DeviceShares>& devices)
@@ -132,7 +162,8 @@ double least_load(const std::vector<std::vector<StageShare>>& devices) {
 }
 
 void even_out(std::vector<int>& bounds, const std::vector<DeviceShares>& devices) {
-  Boundaries boundaries(bounds, devices);
+  const std::vector<DeviceShares> different = first_of_each_kind(devices);
+  Boundaries boundaries(bounds, different);
   const int stages = static_cast<int>(bounds.size()) - 1;
   do {
     for (bool moved = true; moved;) {
