@@ -107,7 +107,9 @@ class VariantMaker {
         balanced_(kept_options(get_from(planners::catalog(), "planner", "balanced"))),
         names_dispatcher_(names_dispatcher(configured.experiment.plan)),
         orders_(configured.cluster()),
-        work_(configured) {}
+        work_(configured) {
+    for (const DeviceId d : configured.cluster().devices.ids()) all_devices_.push_back(d);
+  }
 
   PlanVariants make() {
     if (configured_.experiment.software().prices) {
@@ -200,14 +202,12 @@ class VariantMaker {
           "numbers of stages and of replicas above 8 that neither divide {} nor are powers of two", devices_));
     for (const int ranks : counts_up_to(std::min(devices_, layers_), devices_))
       for (const int replicas : counts_up_to(std::min(devices_ / ranks, samples_), devices_))
-        for (const std::vector<DeviceId>& devices : orders_.lists(ranks, replicas))
-          for (const int size : sizes) {
-            if (!can_share(replicas, size) || too_many(samples_ / size, ranks)) continue;
-            PlanSpec spec = balanced_;
-            spec.replicas = replicas;
-            spec.devices = devices;
-            placed(std::move(spec), ranks, size, kinds);
-          }
+        for (std::vector<DeviceId>& devices : orders_.lists(ranks, replicas)) {
+          PlanVariant on_devices = on(std::move(devices));
+          on_devices.plan.replicas = replicas;
+          for (const int size : sizes)
+            if (can_share(replicas, size) && !too_many(samples_ / size, ranks)) placed(on_devices, ranks, size, kinds);
+        }
   }
 
   bool has_linear() const {
@@ -223,13 +223,32 @@ class VariantMaker {
            recompute != Recomputation::Full && has_linear();
   }
 
-  void placed(PlanSpec spec, int ranks, int size, const std::vector<Recomputation>& kinds) {
+  const std::vector<DeviceId>& devices_of(const PlanSpec& spec) const {
+    return spec.devices ? *spec.devices : all_devices_;
+  }
+
+  /// A plan of `balanced` on these devices; on all where none are named.
+  PlanVariant on(std::vector<DeviceId> devices) const {
+    PlanVariant v{.plan = balanced_};
+    if (!devices.empty()) v.plan.devices = std::move(devices);
+    describe_devices(v);
+    return v;
+  }
+
+  void describe_devices(PlanVariant& v) const {
+    const std::vector<DeviceId>& devices = devices_of(v.plan);
+    v.devices = static_cast<int>(devices.size());
+    v.device_types = parts_.device_text(devices);
+  }
+
+  void placed(const PlanVariant& on_devices, int ranks, int size, const std::vector<Recomputation>& kinds) {
     for (const PlacementChoice& where : placements_)
       for (const int chunks : chunks_in(where, ranks)) {
         if (ranks * chunks > layers_) continue;
         for (const Recomputation recompute : kinds) {
-          if (chunks > 1 && acts_as_one_stage(ranks, spec.replicas, recompute)) continue;
-          PlanVariant v{.plan = spec, .placement = where.placement, .chunks = chunks, .both_ways = where.both_ways};
+          if (chunks > 1 && acts_as_one_stage(ranks, on_devices.plan.replicas, recompute)) continue;
+          PlanVariant v = on_devices;
+          v.placement = where.placement, v.chunks = chunks, v.both_ways = where.both_ways;
           v.plan.stages = ranks * chunks;
           v.is_unusual = chunks > kMostChunks || v.plan.dispatcher != balanced_.dispatcher || is_unusual(recompute) ||
                          (v.plan.sharding != StateSharding::None && v.plan.shard_within != balanced_.shard_within);
@@ -273,7 +292,7 @@ class VariantMaker {
   void fastest_types() {
     const CostRules& rules = *configured_.experiment.rules;
     const auto rate = [&](DeviceTypeId t) { return rules.accelerators[t].formats[rules.format].peak; };
-    std::vector<DeviceId> devices = all_devices();
+    std::vector<DeviceId> devices = all_devices_;
     const auto type = [&](DeviceId d) { return configured_.cluster().devices[d].type; };
     std::stable_sort(devices.begin(), devices.end(),
                      [&](DeviceId a, DeviceId b) { return rate(type(a)) > rate(type(b)); });
@@ -295,6 +314,7 @@ class VariantMaker {
         if (op.kind == OperationKind::GroupedLinear) experts = std::max(experts, op.experts);
       }
     const int most_context = std::max(1, sequence / kRowsOfContext);
+    const PlanVariant on_devices = on(part);
     for (const int tensor : powers_of_two_up_to(configured_.experiment.rules->node.devices))
       for (const int context : powers_of_two_up_to(most_context))
         for (const int expert : powers_of_two_up_to(experts))
@@ -305,11 +325,11 @@ class VariantMaker {
             d.sequence = tensor > 1;
             if (d.replicas == 0 || d.devices() * ranks != count || d.devices() % expert != 0) continue;
             if (experts > 1 && expert == 1 && tensor > 1) continue;  // Experts are divided before products are.
-            group_stages(d, ranks, part);
+            group_stages(d, ranks, on_devices);
           }
   }
 
-  void group_stages(const Degrees& degrees, int ranks, const std::vector<DeviceId>& part) {
+  void group_stages(const Degrees& degrees, int ranks, PlanVariant on_devices) {
     const std::vector<Recomputation> kinds =
         with_own_kind({Recomputation::None, Recomputation::Selective, Recomputation::Outputs, Recomputation::Half,
                        Recomputation::Layers});
@@ -321,17 +341,16 @@ class VariantMaker {
         continue;
       }
       for (const StateSharding sharding : shardings_of(degrees)) {
-        PlanSpec spec = balanced_;
+        PlanSpec& spec = on_devices.plan;
         spec.group = degrees;
         spec.replicas = degrees.replicas;
         spec.sharding = sharding;
-        if (sharding != StateSharding::Weights) spec.reshard.reset();
-        if (!part.empty()) spec.devices = part;
+        spec.reshard = sharding == StateSharding::Weights ? balanced_.reshard : std::nullopt;
         for (const int within : shard_groups_of(degrees, sharding))
           for (const ExpertDispatch dispatcher : dispatchers_of(degrees)) {
             spec.shard_within = within;
             spec.dispatcher = dispatcher;
-            placed(spec, ranks, static_cast<int>(size), kinds);
+            placed(on_devices, ranks, static_cast<int>(size), kinds);
           }
       }
     }
@@ -380,6 +399,7 @@ class VariantMaker {
         if (recompute != Recomputation::None && !def.fields->find("recompute")) continue;
         if (too_many(samples_ / size, devices_)) continue;
         PlanVariant v{.plan = spec, .searches = true};
+        describe_devices(v);
         add(std::move(v), 0, size, recompute);
       }
   }
@@ -391,11 +411,8 @@ class VariantMaker {
     v.plan.micro_batch_size = size;
     // A planner that chooses for itself still does where nothing is recomputed.
     if (recompute != Recomputation::None) v.plan.recompute = recompute;
-    const std::vector<DeviceId> devices = v.plan.devices ? *v.plan.devices : all_devices();
-    v.devices = static_cast<int>(devices.size());
-    v.device_types = parts_.device_text(devices);
     try {
-      set_bounds(v, ranks, devices);
+      set_bounds(v, ranks, devices_of(v.plan));
     } catch (const InputError&) {  // A layer cannot be divided so.
       return;
     }
@@ -437,12 +454,6 @@ class VariantMaker {
     return entry->second = {bounds::work(query).each, objective_.is_time() ? 0 : bounds::least_price(query, prices)};
   }
 
-  std::vector<DeviceId> all_devices() const {
-    std::vector<DeviceId> list;
-    for (const DeviceId d : configured_.cluster().devices.ids()) list.push_back(d);
-    return list;
-  }
-
   const PlannedExperiment& configured_;
   const NetworkParts& parts_;
   const SearchObjective& objective_;
@@ -453,6 +464,7 @@ class VariantMaker {
   PlanSpec balanced_;
   bool names_dispatcher_;  ///< The scenario does.
   DeviceOrders orders_;
+  std::vector<DeviceId> all_devices_;
   WorkBound work_;
   std::map<int, AnyPlan> any_;  ///< [samples of a micro-batch]
 };
