@@ -44,7 +44,7 @@ WeightsSpec weights_with_options(const std::string& policy, const WeightsSpec& c
 void set_variant(const PlanVariant& v, Experiment& e) {
   e.plan = v.plan;
   e.run.micro_batches = v.micro_batches;
-  if (v.buckets) e.run.buckets = e.software().buckets;
+  if (v.buckets) e.run.buckets = v.large_buckets ? BucketRule{.gradients = kLargeBuckets} : e.software().buckets;
 }
 
 /// The weights as a setting, with the options that are not at their defaults.
@@ -103,7 +103,8 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   c.placement = to_text(v.placement);
   c.group = group_words(v.plan);
   c.plan_words = plan_words(p.plan);
-  if (v.buckets) add_plan_words("gradient buckets", c);
+  if (v.buckets)
+    add_plan_words(v.large_buckets ? "gradient buckets of " + to_text(kLargeBuckets) : "gradient buckets", c);
   c.group_devices = v.plan.group.group();
   c.devices = static_cast<int>(used.size());
   c.stages = p.plan.different_stages();
@@ -182,7 +183,7 @@ std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const 
                                                 : fmt::format("run.schedule={{name: {}{}}}", name, options),
                                 fmt::format("run.micro_batches={}", v.micro_batches),
                                 weights_set(c.policy.weights, find(c.policy)->by_overlap.front().weights)};
-  if (v.buckets) sets.emplace_back("run.gradient_buckets=software");
+  if (v.buckets) sets.push_back("run.gradient_buckets=" + (v.large_buckets ? to_text(kLargeBuckets) : "software"));
   return sets;
 }
 

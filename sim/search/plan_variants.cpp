@@ -257,6 +257,9 @@ class VariantMaker {
           add(v, ranks, size, recompute);
           if (v.is_unusual || !may_have_buckets(v.plan)) continue;
           v.buckets = v.is_unusual = true;
+          add(v, ranks, size, recompute);
+          if (configured_.experiment.software().buckets.gradients.value <= 0) continue;
+          v.large_buckets = true;
           add(std::move(v), ranks, size, recompute);
         }
       }

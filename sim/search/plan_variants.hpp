@@ -14,6 +14,10 @@ namespace stagecraft {
 /// Where a schedule wants the stages: Linear if any place will do.
 Placement placement_of(const ScheduleDef&);
 
+/// Where the framework leaves the size of buckets to its user (`bucket_cap_mb` of PyTorch, 25 MiB by default), large
+/// ones are tried too: fewer sums have fewer latencies.
+inline constexpr Bytes kLargeBuckets{200 * 1024.0 * 1024.0};
+
 /// Options of a planner, before it makes a plan of them.
 struct PlanVariant {
   PlanSpec plan;
@@ -22,7 +26,8 @@ struct PlanVariant {
   /// The schedule that divides the micro-batches between two directions; null for pipelines in one direction.
   const ScheduleDef* both_ways = nullptr;
   int micro_batches = 1;
-  bool buckets = false;           ///< Gradients are summed in the buckets of the software.
+  bool buckets = false;           ///< Gradients are summed in the buckets of the software,
+  bool large_buckets = false;     ///< or of kLargeBuckets in their place.
   Seconds bound = {};             ///< No such plan has a shorter period with any order of work.
   double amount = 0;              ///< No such plan has a smaller amount of the objective.
   Bytes memory = {};              ///< The fullest device needs at least so much.

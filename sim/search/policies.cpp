@@ -81,8 +81,8 @@ std::vector<SchedulingPolicy> scheduling_policies(const Strings& schedules, cons
                                                             : kUsual;
   const bool may_be_stale = !weights.empty() || (!configured.automatic && !configured.policy->needs_flush);
   if (!are_named && may_be_stale) names.insert(names.end(), kUnflushed.begin(), kUnflushed.end());
-  // No training framework runs an order that was searched for, and with groups there are many plans.
-  if (!are_named && !software.prices) names.emplace_back("synthesised");
+  const bool is_framework = software.prices && software.name != "plain";  // None runs an order that was searched for.
+  if (!are_named && !is_framework) names.emplace_back("synthesised");
   std::vector<SchedulingPolicy> asked, policies;
   for (const std::string& name : names) asked.push_back(policy_named(name));
   for (const OwnSchedule& schedule : own_schedules) asked.push_back(policy_of(schedule));

@@ -39,9 +39,9 @@ TEST_CASE("a run of which nothing is removed is not simulated again, and has the
   for (const std::vector<std::string>& sets : kScenarios) {
     const CompiledExperiment c = compile(load_experiment("examples/quickstart", sets));
     const Outcome o = run(c, "fluid");
-    IdealizedRuns known(c, o, "fluid"), simulated(c, o, "simgrid");  // For `simgrid` `fluid` takes its place.
-    CHECK(known.without(Cost{}) == simulated.without(Cost{}));
-    CHECK(known.busiest(Cost{}) == simulated.busiest(Cost{}));
+    IdealizedRuns cached(c, o, "fluid"), simulated(c, o, "simgrid");  // For `simgrid` `fluid` takes its place.
+    CHECK(cached.without(Cost{}) == simulated.without(Cost{}));
+    CHECK(cached.busiest(Cost{}) == simulated.busiest(Cost{}));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "sim/interchange/frameworks.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/framework_limits.hpp"
+#include "sim/search/policies.hpp"
 
 namespace stagecraft::framework_limits_test {
 namespace {
@@ -53,6 +54,18 @@ bool mentions(const ChoiceTable& table, const std::string& words) {
 }
 
 }  // namespace
+
+TEST_CASE("an order of work is searched for unless a training framework would have to run it") {
+  for (const auto& entry :
+       {std::pair("none", true), {"plain", true}, {"megatron-core", false}, {"torchtitan", false}}) {
+    const std::string software = entry.first;
+    CAPTURE(software);
+    const std::vector<SchedulingPolicy> policies =
+        scheduling_policies({}, {}, load_experiment(kFile, sets_for(software)).software());
+    CHECK(std::any_of(policies.begin(), policies.end(),
+                      [](const SchedulingPolicy& p) { return p.name() == "synthesised"; }) == entry.second);
+  }
+}
 
 TEST_CASE("every row of a search is a plan that the framework accepts, with the states that it divides") {
   const Strings megatron = sets_for("megatron-core"), titan = sets_for("torchtitan");

@@ -43,4 +43,19 @@ TEST_CASE("a search finds that buckets of gradients make the best plan shorter, 
   CHECK(simulated_period(sets) > 1.02 * first.period.value);
 }
 
+TEST_CASE("a search finds that fewer, larger buckets are shorter where each sum takes long to begin") {
+  const std::string cluster =
+      "cluster={generator: uniform, devices: 2, type: h100-sxm, link: {bandwidth: 40 GB/s, latency: 1 ms}}";
+  const ChoiceTable table =
+      search_choices(experiment_with({cluster}), {.schedules = {"1f1b"}}, [](const SearchProgress&) {});
+  REQUIRE(!table.front.empty());
+  const Choice& first = table.front.front();
+  CHECK(first.plan_words.find("gradient buckets of 200 MiB") != std::string::npos);
+  std::vector<std::string> sets = first.sets;
+  sets.push_back(cluster);
+  CHECK(simulated_period(sets) == doctest::Approx(first.period.value).epsilon(1e-9));
+  sets.emplace_back("run.gradient_buckets=software");
+  CHECK(simulated_period(sets) > 1.02 * first.period.value);
+}
+
 }  // namespace stagecraft::gradient_buckets_test
