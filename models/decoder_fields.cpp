@@ -124,6 +124,11 @@ void read_experts(const Value& map, DecoderShape& n, Problems& problems) {
                                                pluralize(n.experts.count, "expert"))
                                  : "nothing says of how many groups a token has experts",
                  e->has("nodes") ? "a divisor of the experts" : "add `nodes`", "experts");
+  if (n.experts.groups > 0 && n.experts.nodes > n.experts.groups)
+    problems.add(e->at("nodes").where, "experts.nodes",
+                 fmt::format("a token cannot have experts of {} where a layer has {}",
+                             pluralize(n.experts.nodes, "group"), n.experts.groups),
+                 fmt::format("at most {}", n.experts.groups), "experts");
   const double rows = static_cast<double>(n.sequence) * n.experts.active * std::max(1.0, n.experts.capacity);
   if (rows > std::numeric_limits<int>::max())
     problems.add(e->where, "experts", fmt::format("a sample sends {:.3g} rows to experts, which is too much", rows),

@@ -158,9 +158,9 @@ class CollectiveList {
 
   /// With one copy of a row for each node, a row that goes to k experts on N nodes leaves its own for an expected
   /// (N - 1)(1 - (1 - 1/N)^k) others, or for M (N - 1)/N where it goes to M nodes; inside, all its copies move. Where
-  /// experts are in G < N groups, a row has M of them, on S = M N/G nodes, and goes to an expected S (1 - (1 - 1/S)^k)
-  /// of these. This is the array that the members of equal place on all nodes exchange so that each row leaves as
-  /// often.
+  /// experts are in G < N groups, a row has M of them, on S = M ceil(N/G) nodes, and goes to an expected S (1 - (1 -
+  /// 1/S)^k) of these. This is the array that the members of equal place on all nodes exchange so that each row leaves
+  /// as often.
   static Bytes across_nodes(Bytes bytes, const Operation& op, double nodes) {
     const auto reached = [&](double among) { return among * (1 - std::pow(1 - 1 / among, op.active)); };
     const bool spans_nodes = op.groups > 0 && nodes > op.groups;

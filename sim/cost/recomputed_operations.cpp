@@ -16,7 +16,7 @@ bool is_activation(const Operation& op) {
   return op.kind == Relu || op.kind == Tanh || op.kind == Gelu || op.kind == Silu || op.kind == GatedSilu;
 }
 
-/// The operation whose output this one reads alone, behind views of it; -1 where there is none.
+/// The operation whose output this one reads alone, through views of it; -1 where there is none.
 int source_of(int at, const std::vector<Operation>& operations) {
   do {
     const std::vector<int>& inputs = operations[at].inputs;

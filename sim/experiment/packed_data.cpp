@@ -132,9 +132,11 @@ void check_dynamic_context(const Value& tree, const PackingRule& rule) {
   };
   const bool is_power = (rule.context & (rule.context - 1)) == 0;
   if (rule.context < 2 || !is_power)
-    refuse(fmt::format("short sequences get halves, quarters and so on of a context group, but {} is no power of two",
-                       pluralize(rule.context, "device")),
-           "plan.group.context: 8, or another power of two; or pack: balanced");
+    refuse(
+        fmt::format("plan.group.context is {}, no power of two, so that short sequences have no halves, quarters and "
+                    "so on of the group",
+                    rule.context),
+        "plan.group.context: 8, or another power of two; or pack: balanced");
   if (rule.room % rule.context != 0)
     refuse(fmt::format("the room of {} is no whole number of tokens on each of {}", pluralize(rule.room, "token"),
                        pluralize(rule.context, "rank")),

@@ -36,7 +36,8 @@ std::optional<SizedCluster> sized_cluster(const std::string& name) {
   const bool counts_nodes = size.starts_with('x');
   std::string_view digits = std::string_view(size).substr(counts_nodes ? 1 : 0);
   const std::optional<int> count = read_number(digits);
-  if (!count || *count < 1) return {};
+  constexpr int kMostDevices = 1 << 20;
+  if (!count || *count < 1 || *count > kMostDevices) return {};
   const std::vector<std::string> names = file_names(FileKind::Cluster);
   auto base = std::find(names.begin(), names.end(), stem);
   if (base == names.end())

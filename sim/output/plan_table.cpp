@@ -205,8 +205,8 @@ std::string to_text(const PlanTable& table, const TextLayout& layout) {
       "whoever makes it\n";
   if (std::any_of(table.rows.begin(), table.rows.end(), is_broken_promise))
     text +=
-        "!          more than 10 % longer than the planner's own model says. Such models leave out some of: fill and "
-        "drain, latency, messages that a device sends one after another, and links slower than the others\n";
+        "!          more than 10 % longer than the planner's own model says, which may leave out fill and drain, "
+        "latency, slow links and messages that wait for each other\n";
   text += table.reserve;
   text += budget_text({table.rows.begin(), table.rows.end()}, {}) + interval_line(table.interval) + least_text(table) +
           about_replay(table);

@@ -26,6 +26,14 @@ void check_stage(const Stage& stage, const PackedBatches& batches, bool differ, 
                        stage.name, pluralize(stage.micro_batch_size, "sample"), pluralize(stage.replicas(), "replica"),
                        batches.slices > 1 ? "sequence or slice of it" : "pack"),
            "plan.micro_batch_size: 1");
+  const StageShape& shape = stage.shape;
+  if (!batches.ranks.empty() &&
+      (shape.degrees.context != batches.context || shape.exchange == ContextExchange::AllToAll))
+    refuse(
+        fmt::format("stage '{}' divides sequences over {} by {}, and packs give each sequence a part of {}", stage.name,
+                    pluralize(shape.degrees.context, "context rank"),
+                    shape.exchange == ContextExchange::AllToAll ? "heads" : "rows", pluralize(batches.context, "rank")),
+        "the same group for all stages, with context_type: p2p or all_gather; or data.pack: balanced");
   if (!differ || stage.replicas() == 1) return;
   constexpr const char* kBalance = "equal packs for all replicas of a micro-batch, or one replica";
   if (stage.shape.degrees.expert > 1)

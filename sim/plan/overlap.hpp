@@ -92,7 +92,7 @@ void for_each_overlap(const Stage& stage, int micro, int replica, const Stage& o
 }
 
 /// Numbers the pieces (stage, micro-batch, replica) of all iterations. A replica without a part in a micro-batch has no
-/// piece of it. Behind the pieces of each stage there is a gap: all stages run an op at about the same time, and where
+/// piece of it. After the pieces of each stage there is a gap: all stages run an op at about the same time, and where
 /// the number of micro-batches is a power of two, equal micro-batches of many stages would otherwise be in the same few
 /// sets of the processor's cache.
 class PieceIndex {

@@ -36,8 +36,8 @@ double work_of(const Pack&, const WorkOfLength&);
 /// FirstFit: the first pack with room; FirstFitDecreasing: with the longest sequences first, which needs at most 11/9
 /// of the fewest packs and 2/3. Balanced: the costliest sequence first, to the pack with the least work that has room.
 /// Workload: as balanced, but long sequences wait until there is one for each pack (WLB-LLM, arXiv:2503.17924).
-/// DynamicContext: as balanced, but each sequence goes to the fewest context ranks with room for it (ContextRanks), and
-/// a pack has as much work as its busiest rank.
+/// DynamicContext: as balanced, but each sequence goes to the fewest context ranks with room for it, and of these to
+/// the ranks with the least work (ContextRanks). Orders and shares of packs count the work of all ranks.
 enum class Packing : std::uint8_t { None, InOrder, FirstFit, FirstFitDecreasing, Balanced, Workload, DynamicContext };
 /// Hill: small, large, small: odd places of the sorted packs ascend, even places descend.
 enum class PackOrder : std::uint8_t { Given, Ascending, Descending, Hill };

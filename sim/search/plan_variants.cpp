@@ -49,7 +49,7 @@ std::vector<int> powers_of_two_up_to(int limit) {
 }
 
 /// The planner searches where to cut, and how often. `explicit` searches for nothing, `layerpipe` makes no stages, and
-/// `brute` takes too long.
+/// `brute` finds what others find.
 bool is_tried(const PlannerDef& def) {
   return def.name != "balanced" && def.name != "explicit" && def.name != "layout" && def.name != "layerpipe" &&
          def.name != "brute";

@@ -26,8 +26,8 @@ struct PlanVariant {
   /// The schedule that divides the micro-batches between two directions; null for pipelines in one direction.
   const ScheduleDef* both_ways = nullptr;
   int micro_batches = 1;
-  bool buckets = false;           ///< Gradients are summed in the buckets of the software,
-  bool large_buckets = false;     ///< or of kLargeBuckets in their place.
+  bool buckets = false;           ///< Gradients are summed in the buckets of the software.
+  bool large_buckets = false;     ///< The buckets have kLargeBuckets.
   Seconds bound = {};             ///< No such plan has a shorter period with any order of work.
   double amount = 0;              ///< No such plan has a smaller amount of the objective.
   Bytes memory = {};              ///< The fullest device needs at least so much.

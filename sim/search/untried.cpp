@@ -64,7 +64,7 @@ class UntriedPlans {
     return different;
   }
 
-  /// The exhaustive `brute`, which is for small models, finds about what `pipedream` finds.
+  /// The exhaustive `brute` finds what `pipedream` finds.
   void add_planners() {
     std::set<std::string_view> tried;
     for (const PlanVariant& v : variants_) tried.insert(v.plan.planner->name);

@@ -361,10 +361,12 @@ class PythonInterpreter {
   void check_argument(const std::string& function, const Cursor& c, std::size_t begin, const PythonValue& value) const {
     const bool is_named = begin < c.tokens.size() && c.tokens[begin].kind == PythonToken::Kind::Name &&
                           find(c.tokens[begin].text, c.names) != nullptr;
-    const bool is_section = c.at - begin <= 3;  // config.training, and no value in it.
+    const bool is_section = c.at - begin <= 3;  // config.training; config.training.steps may be a value.
     const bool is_followed = functions_.contains(function) || changes_nothing(function);
     if (is_named && is_section && !is_followed && has_attributes(value))
       refuse_change(c.tokens[begin], fmt::format("'{}', which is not in this file,", function));
+    const bool is_list = begin < c.tokens.size() && (c.tokens[begin].is("[") || c.tokens[begin].is("{"));
+    if (is_list && !is_followed) refuse_objects(c, begin);
   }
 
   PythonRef call_of(const std::string& name, const PythonToken& first, Cursor& c) {

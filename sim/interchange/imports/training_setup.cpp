@@ -118,10 +118,10 @@ std::string plan_text(const TrainingSetup& s, int replicas, const std::string& f
   return text + fmt::format("  micro_batch_size: {}\n", s.micro_batch_size);
 }
 
-/// "changes time, and is not modeled: --a, --b". Without `details` it is one line, which counts the items that do not
-/// fit.
+/// "changes time, and is not modeled: --a, --b". Without `details` it is one line with the first items of a list that
+/// is not empty, and the count of the others.
 std::string joined(const std::string& what, const std::vector<std::string>& list, bool details) {
-  constexpr std::size_t kLine = 90;  // With the count, the line has at most 120 characters.
+  constexpr std::size_t kLine = 90;  // The first item may be longer.
   std::string text = what + ": " + list.front();
   for (std::size_t i = 1; i < list.size(); ++i) {
     if (!details && text.size() + list[i].size() > kLine)

@@ -19,10 +19,8 @@ constexpr std::int64_t kNotice = 1 << 20;
 
 class ExhaustiveSearch {
  public:
-  ExhaustiveSearch(const MixedWork& mixed, const PipeDreamOptions& options, std::int64_t max_divisions,
-                   const PipelinePeriod& period)
+  ExhaustiveSearch(const MixedWork& mixed, const PipeDreamOptions& options, std::int64_t max_divisions)
       : mixed_(mixed),
-        period_(period),
         work_(mixed.by_type.front()),
         options_(options),
         machines_(options.levels.front().machines),
@@ -81,14 +79,13 @@ class ExhaustiveSearch {
       throw Infeasible("size", fmt::format("there are more than {} divisions into stages", max_divisions_),
                        "fewer layers or devices, or the planner 'pipedream', which finds the same");
     if (!options_.fewer && used != machines_) return;
-    const double period = period_ ? period_(stages_) : period_of(mixed_, stages_, options_);
+    const double period = period_of(mixed_, stages_, options_);
     if (period >= best_.seconds) return;
     best_.seconds = period;
     best_.stages = stages_;
   }
 
   const MixedWork& mixed_;
-  const PipelinePeriod& period_;
   const Workload& work_;
   const PipeDreamOptions& options_;
   int machines_, most_replicas_;
@@ -108,8 +105,8 @@ std::optional<FoundPipeline> search_all(const Workload& work, const PipeDreamOpt
 }
 
 std::optional<FoundPipeline> search_all(const MixedWork& work, const PipeDreamOptions& options,
-                                        std::int64_t max_divisions, const PipelinePeriod& period) {
-  return ExhaustiveSearch(work, options, max_divisions, period).run();
+                                        std::int64_t max_divisions) {
+  return ExhaustiveSearch(work, options, max_divisions).run();
 }
 
 }  // namespace stagecraft::chain_partition

@@ -80,7 +80,7 @@ config::Field share_field();
 Share parse_share(std::string_view word);
 
 /// The option `recompute`: none, selective or full; with `automatic` also auto, which is then the default; with
-/// `by_layers` also layers, half and outputs.
+/// `by_layers` also layers, half, outputs and lists of modules.
 config::Field recompute_field(bool automatic = false, bool by_layers = false);
 /// Nothing for auto.
 std::optional<Recomputation> read_recomputation(const config::Value& checked);

@@ -85,18 +85,10 @@ TEST_CASE("a message of forwards alone goes one way") {
   }
 }
 
-TEST_CASE(
-    "brute prices the messages of each device as they are simulated, and the others' broken promises are marked") {
+TEST_CASE("promises that simulation does not keep are marked") {
   // Six unlike boxes, two behind slow links with latency, and a device sends one message after another.
   const PlanTable table = planned("scenarios/guide/edge/boxes.yaml", {"model.layers=3", "run.micro_batches=64"});
-  const std::map<std::string, double> errors = errors_of(table);
-  REQUIRE(errors.contains("brute"));
-  CHECK(errors.at("brute") < 0.02);
-  CHECK(errors.at("pipedream") > 0.5);
-  const auto row = [&](const std::string& planner) {
-    return *std::find_if(table.rows.begin(), table.rows.end(), [&](const PlanRow& r) { return r.planner == planner; });
-  };
-  CHECK(row("brute").each < row("pipedream").each);
+  CHECK(errors_of(table).at("pipedream") > 0.5);
   const std::string text = to_text(table);
   CHECK(text.find("! +") != std::string::npos);
   CHECK(text.find("more than 10 % longer than the planner's own model says") != std::string::npos);
