@@ -84,7 +84,10 @@ void keep_accepted(std::vector<Finding>& findings, const CompiledExperiment& c, 
     if (!may_plan) return !keeps_plan(s);
     try {
       const std::optional<std::string> flags = framework.flags_for(read(s.sets));
-      s.flags = flags.value_or("");
+      // What becomes a pack is in no flag; the number of packs, which exports write as the batch, follows from it.
+      const bool packs =
+          std::all_of(s.sets.begin(), s.sets.end(), [](const auto& set) { return set.starts_with("data."); });
+      s.flags = packs ? "" : flags.value_or("");
       return !flags;
     } catch (const InputError&) {  // ChangedRuns says why it cannot run.
       return false;
