@@ -24,6 +24,16 @@ int characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+/// The text of an assignment that messages show. Each value in it has a copy of its source, so the whole text would be
+/// gigabytes where it names 16,384 devices.
+std::string shown_text(const std::string& assignment) {
+  constexpr std::size_t kMost = 4000;
+  if (assignment.size() <= kMost) return assignment;
+  std::size_t end = kMost;
+  while (end > 0 && (static_cast<unsigned char>(assignment[end]) & 0xC0U) == 0x80U) --end;
+  return assignment.substr(0, end) + "...";
+}
+
 bool ends_step(std::string_view rest, std::size_t at) {
   return at == rest.size() || rest[at] == '.' || rest[at] == '[';
 }
@@ -188,7 +198,7 @@ void set_path(Value& root, std::string_view path, Value value, const Where& wher
 }
 
 std::optional<Member> read_assignment(const std::string& option, const std::string& assignment, Problems& problems) {
-  const std::string file = fmt::format("<{} {}>", option, assignment);
+  const std::string file = fmt::format("<{} {}>", option, shown_text(assignment));
   const std::size_t equals = assignment.find('=');
   const std::string path = assignment.substr(0, equals);
   if (equals == std::string::npos || trim(assignment.substr(equals + 1)).empty()) {

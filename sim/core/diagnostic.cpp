@@ -28,6 +28,12 @@ struct Snippet {
   int column;
 };
 
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+int characters(const std::string& text) {
+  return static_cast<int>(text.size() - std::count_if(text.begin(), text.end(), continues_character));
+}
+
 // A place such as "<--set a=b>" is its own source; its columns start after the option's name.
 std::optional<Snippet> snippet_of(const Where& where) {
   if (where.line < 1) return {};
@@ -40,6 +46,7 @@ std::optional<Snippet> snippet_of(const Where& where) {
     if (where.line == 1 && snippet.line.starts_with("--") && space != std::string::npos) {
       snippet.column += static_cast<int>(space) + 1;
     }
+    if (snippet.column > characters(snippet.line) + 1) return {};  // A very long source is cut.
     return snippet;
   }
   std::error_code none;
@@ -49,8 +56,6 @@ std::optional<Snippet> snippet_of(const Where& where) {
     if (!std::getline(in, snippet.line)) return {};
   return snippet;
 }
-
-bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 void narrow(Snippet& snippet) {
   std::vector<std::size_t> starts;  // Byte offset of each character.

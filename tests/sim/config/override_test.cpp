@@ -1,6 +1,7 @@
 #include "sim/config/override.hpp"
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "toy.hpp"
 
@@ -109,6 +110,24 @@ TEST_CASE("a problem in a set value points into the command line") {
   REQUIRE(problems.list().size() == 2);
   CHECK(problems.list()[0].where == Where{"<--set run.micro_batchsize=0>", 1, 5});
   CHECK(problems.list()[1].where == Where{"<--set run.micro_batches=0>", 1, 19});
+}
+
+TEST_CASE("values of a very long assignment keep a part of its text as their source") {
+  std::string names;
+  for (int i = 0; i < 2000; ++i) names += fmt::format("device{:04}, ", i);
+  const std::string assignment = "plan.devices=[" + names + "last]";
+  Problems problems;
+  const auto set = config::read_assignment("--set", assignment, problems);
+  REQUIRE(set);
+  const Where& last = set->value.items.back().where;
+  CHECK(last.file.size() < 4100);
+  CHECK(last.file.ends_with("...>"));
+  CHECK(last.column == static_cast<int>(assignment.find("last")) + 1);
+  Problems wrong;
+  wrong.add(set->value.items.front().where, "plan.devices[0]", "there is no such device", "");
+  CHECK(render(wrong.list().front()).find('^') != std::string::npos);
+  wrong.add(last, "plan.devices[2000]", "there is no such device", "");
+  CHECK(render(wrong.list().back()).find('^') == std::string::npos);  // Its part of the text was cut.
 }
 
 TEST_CASE("overrides are a flat map of paths") {
