@@ -120,6 +120,10 @@ class Router::ShortestPaths {
       if (end != place && left_from(end).is_reachable() && across(id, left_from(end)) == left) use(end);
   }
 
+  /// The links that lead on from these places, which one link reached, as well as any. Valid until the next
+  /// call.
+  const std::vector<LinkId>& ways_on(const std::vector<VertexId>& places, const Rest& left) const;
+
   /// What is left before a link, as before() has it, without a division.
   Rest across(LinkId id, const Rest& rest) const;
 
@@ -128,6 +132,9 @@ class Router::ShortestPaths {
   std::vector<Rest> rest_;                        ///< [switch]; empty where only the target itself is reached.
   std::vector<std::vector<VertexId>> by_length_;  ///< Switches by the length that was left from them when offered.
   int widened_ = 0;                               ///< All lengths below this one were widened.
+  /// [switch]: its ways_on(), which stay as they are once a route was read through it, because all that is nearer to
+  /// the target was widened before. A leaf with a link to each of 2,048 spines is looked through once.
+  mutable std::unordered_map<std::int64_t, std::vector<LinkId>> ways_on_;
 };
 
 /// The ways to the switches that were asked for last, and what a search reads of each link, contiguous in memory.
@@ -164,6 +171,12 @@ class Router::PathCache {
     ways = std::make_unique<ShortestPaths>(router, a_switch);
     return *ways;
   }
+  /// Whether there is room for a list of `links` links; all lists of a large fat tree together may be too long.
+  bool takes(std::size_t links) {
+    if (links > room_for_links_) return false;
+    room_for_links_ -= links;
+    return true;
+  }
   /// The link over which the best routes to a device arrive, if it is one alone and leads from one switch.
   std::optional<LinkId> only_last_link(const Router& router, VertexId source, VertexId target);
 
@@ -171,6 +184,7 @@ class Router::PathCache {
   static constexpr std::size_t kRoom = std::size_t{1} << 26;  // Bytes.
 
   std::size_t most_;
+  std::size_t room_for_links_ = kRoom / sizeof(LinkId);
   IdVector<LinkId, Crossing> crossings_;
   std::unordered_map<std::int64_t, std::unique_ptr<ShortestPaths>> known_;
   std::deque<std::int64_t> order_;
@@ -195,17 +209,26 @@ void Router::ShortestPaths::each_way(VertexId place, const Rest& left, Use use) 
   }
 }
 
+const std::vector<LinkId>& Router::ShortestPaths::ways_on(const std::vector<VertexId>& places, const Rest& left) const {
+  const VertexId place = places.front();
+  const bool is_lasting = places.size() == 1 && !is_device(place) && !is_device(target_);
+  if (is_lasting)
+    if (const auto it = ways_on_.find(place.value); it != ways_on_.end()) return it->second;
+  std::vector<LinkId>& ways = router_.kept_->next_links;
+  ways.clear();
+  for (VertexId from : places) each_way(from, left, [&](LinkId id, VertexId) { ways.push_back(id); });
+  if (!std::is_sorted(ways.begin(), ways.end())) std::sort(ways.begin(), ways.end());
+  ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
+  return is_lasting && router_.kept_->takes(ways.size()) ? ways_on_[place.value] = ways : ways;
+}
+
 void Router::ShortestPaths::read(VertexId source, const Rest& left, std::size_t turn, std::vector<Hop>& hops) const {
   // A shared medium may lead to several places; the links after it decide.
   std::vector<VertexId>&places = router_.kept_->places, &next = router_.kept_->next_places;
-  std::vector<LinkId>& ways = router_.kept_->next_links;
   places.assign(1, source);
   Rest here = left;
   while (places.front() != target_) {
-    ways.clear();
-    for (VertexId place : places) each_way(place, here, [&](LinkId id, VertexId) { ways.push_back(id); });
-    if (!std::is_sorted(ways.begin(), ways.end())) std::sort(ways.begin(), ways.end());
-    ways.erase(std::unique(ways.begin(), ways.end()), ways.end());
+    const std::vector<LinkId>& ways = ways_on(places, here);
     const LinkId way = ways[turn % ways.size()];
     turn /= ways.size();
     // A shared medium has one direction: every station sends on the same one.
