@@ -74,8 +74,8 @@ void MpiTransport::receive(int transfer) {
   post_receives();
 }
 
-/// Where no receive waits for anything, all of them may start at once, and each takes memory. No message waits for one with
-/// a greater number, so a run can go on as long as the first is posted.
+/// Where no receive waits for anything, all of them may start at once, and each takes memory. No message waits for one
+/// with a greater number, so a run can go on as long as the first is posted.
 void MpiTransport::post_receives() {
   while (!waiting_.empty() && (posted_.size() < kMostReceives || *waiting_.begin() < *posted_.begin())) {
     const int transfer = waiting_.extract(waiting_.begin()).value();

@@ -109,7 +109,8 @@ TEST_CASE("what a function that is not in the file gets is refused at its place,
   for (const char* statement :
        {"y = tweak(config)", "y = tweak(config.training)", "y = tweak(3, config=config)",
         "y = [tweak(c) for c in [config]]", "y = 1 if tweak(config) else 2", "y = tweak(*[config])",
-        "y = config.tweak()", "y = tweak([config])", "y = tweak({'a': config})", "config.training.steps = tweak(config)", "y = helpers.tweak(config)"}) {
+        "y = config.tweak()", "y = tweak([config])", "y = tweak({'a': config})",
+        "config.training.steps = tweak(config)", "y = helpers.tweak(config)"}) {
     const std::string text = statement;  // clang 14 captures no pointer of a list.
     CAPTURE(text);
     const Diagnostic d = problem(changed("    " + text + "\n"));
