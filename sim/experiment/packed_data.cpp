@@ -130,11 +130,10 @@ void check_dynamic_context(const Value& tree, const PackingRule& rule) {
   const auto refuse = [&](const std::string& what, const std::string& help) {
     throw InputError({{tree.at("data").at("pack").where, "data.pack", what, help, kCode}});
   };
-  const bool is_power = (rule.context & (rule.context - 1)) == 0;
-  if (rule.context < 2 || !is_power)
+  const bool has_halves = rule.context > 1 && (rule.context & (rule.context - 1)) == 0;
+  if (!has_halves)
     refuse(
-        fmt::format("plan.group.context is {}, no power of two, so that short sequences have no halves, quarters and "
-                    "so on of the group",
+        fmt::format("short sequences have halves, quarters and so on of a context group, and plan.group.context is {}",
                     rule.context),
         "plan.group.context: 8, or another power of two; or pack: balanced");
   if (rule.room % rule.context != 0)
