@@ -6,8 +6,10 @@
 
 #include <algorithm>
 
+#include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 #include "sim/plan/packing.hpp"
+#include "sim/plan/plan.hpp"
 #include "tests/support/drawn_lengths.hpp"
 
 namespace stagecraft::context_ranks_test {
@@ -88,6 +90,26 @@ TEST_CASE("two ranks of four receive a third of what four receive") {
   CHECK(mean.rows == load.rows);
   CHECK(mean.pairs == load.pairs);
   CHECK(mean.exchanged == load.exchanged);
+}
+
+TEST_CASE("a stage with another context group, or one that exchanges heads, is refused by its name") {
+  const PackedBatches batches{.packs = {{64}}, .context = 4, .ranks = {{{0, 1}}}};
+  const auto refusal = [&](int context, ContextExchange exchange) -> std::string {
+    Plan plan;
+    plan.stages.push_back({.name = "s0"});
+    plan.stages.back().shape.degrees.context = context;
+    plan.stages.back().shape.exchange = exchange;
+    try {
+      set_loads(plan, batches, 1024);
+    } catch (const InputError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  CHECK(refusal(4, ContextExchange::Ring) == "");
+  CHECK(refusal(2, ContextExchange::Ring).find("stage 's0' divides sequences over 2 context ranks by rows") !=
+        std::string::npos);
+  CHECK(refusal(4, ContextExchange::AllToAll).find("4 context ranks by heads") != std::string::npos);
 }
 
 }  // namespace stagecraft::context_ranks_test
