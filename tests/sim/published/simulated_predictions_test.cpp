@@ -10,6 +10,9 @@
 #include <fstream>
 #include <iterator>
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include "sim/core/text.hpp"
 #include "tests/sim/published/predicted_sets.hpp"
 #include "tests/support/files.hpp"
@@ -17,7 +20,14 @@
 namespace stagecraft::simulated_predictions_test {
 namespace {
 
-const std::string kFile = "build/prediction_cache.csv";
+/// A file of this process alone: another run of the tests may go on in the same folder.
+struct CacheFile {
+  std::string path =
+      (std::filesystem::temp_directory_path() / fmt::format("prediction_cache-{}.csv", getpid())).string();
+  ~CacheFile() { std::filesystem::remove(path); }
+};
+const CacheFile kCache;
+const std::string& kFile = kCache.path;
 const std::string kBuild = "1.0, build 0123";
 
 std::vector<PredictionSet> small_sets() { return {load_predictions("sc21"), load_predictions("simumax-dense")}; }
