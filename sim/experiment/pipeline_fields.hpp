@@ -19,8 +19,8 @@ void settle_pipeline(config::Value& tree, config::Problems&);
 /// InputError where the plan has another number of pipeline ranks than `plan.pipeline` says.
 void check_pipeline(const PlannedExperiment&);
 
-/// Drops what an option of this name replaces: stages, or pipeline ranks and chunks, that the scenario has. What an
-/// earlier option of its own gave stays with `keeps_options`, so that two options cannot contradict each other.
+/// Drops what an option of this name replaces: stages, or pipeline ranks and chunks, that the scenario has. With
+/// `keeps_options`, values from earlier --set options stay, so that a contradiction between two options is found.
 std::string drop_other_form(config::Value& tree, std::string_view option, bool keeps_options);
 /// Notes where stages of an option took the place of pipeline ranks and chunks.
 std::vector<std::string> pipeline_notes(const config::Value& tree);

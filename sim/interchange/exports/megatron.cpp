@@ -290,7 +290,7 @@ class MegatronWriter {
     if (stack_.prices && stack_.loss_forward_traffic < kSeveralKernels) add("cross-entropy-loss-fusion");
   }
 
-  /// `outputs` has no word of its own in Megatron-LM: norms, activations of experts and up-projections are most of it.
+  /// Megatron-LM has no word for `outputs`: norms, activations of experts and up-projections are most of it.
   Recomputation modules() const {
     if (!shape_.recomputes_outputs()) return shape_.recomputation;
     Recomputation parts = Recomputation::Norms;
