@@ -8,6 +8,8 @@ import signal
 import time
 
 HUNG = 1200 * int(os.environ.get("STAGECRAFT_TEST_PATIENCE", "1"))  # Seconds; more under a checker.
+# Seconds that a run waits for silent processes, to be tried until all of them have come to the place where one falls silent.
+PATIENCE = (2, 8, 32, 128)
 
 # A search for an order with a million million steps, which takes hours on any machine and little memory.
 ENDLESS_SCHEDULE = "{name: synthesised, effort: 1000000, activations: 2}"

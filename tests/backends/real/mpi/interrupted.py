@@ -13,7 +13,7 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
 from mpirun import check, finish, run, start  # noqa: E402
-from processes import ASLEEP, HUNG, children, kill, stat, stopped, threads, wait_until  # noqa: E402
+from processes import ASLEEP, HUNG, PATIENCE, children, kill, stat, stopped, threads, wait_until  # noqa: E402
 
 stagecraft, mpirun, together = sys.argv[1:4]
 
@@ -48,8 +48,11 @@ def killed(folder):
 def silent():
     """The second process stops, or has no memory, where the first waits for what it says next."""
     for where in ("run", "report"):
-        done = run(on(2, together, "silent", where, "2"))
-        check(done.returncode == 4 and "has not answered for 2 s" in done.stderr and "no answer from process 1 of 2" in done.stderr,
+        for timeout in PATIENCE:
+            done = run(on(2, together, "silent", where, str(timeout)))
+            if "the second stops here" in done.stderr:
+                break
+        check(done.returncode == 4 and f"has not answered for {timeout} s" in done.stderr and "no answer from process 1 of 2" in done.stderr,
               f"silent in its {where}: ends with {done.returncode}", done.stderr)
         done = run(on(2, together, "silent", f"memory-{where}", str(HUNG)))
         check(done.returncode == 4 and done.stderr.count("not enough memory for it") == 1, f"no memory in its {where}: ends with {done.returncode}", done.stderr)
@@ -79,7 +82,7 @@ def stopped_amid(folder, rank, seconds):
 
 def launcher_stopped():
     """A launcher that does not answer, as behind a cut link, keeps no process after the end of its patience."""
-    for timeout in (4, 16, 64, 256):
+    for timeout in PATIENCE:
         program = start(on(2, together, "stuck", str(timeout)))
         wait_until(lambda: len(children(program.pid)) == 2 and all(threads(rank) >= 4 for rank in children(program.pid)), program)
         ranks = children(program.pid)

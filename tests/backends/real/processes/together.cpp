@@ -4,8 +4,8 @@
 // traffic: over TCP, each process reads no more data for an all-reduce than in a ring.
 // stuck: each waits for the other's message before it sends its own, which no checked program does.
 // broken: the second fails in the middle of computing.
-// silent: mpirun -n 3 together silent WHERE TIMEOUT. The second stops without a word in its run, or in what it reports
-// after it, or has no memory there (memory-run, memory-report).
+// silent: mpirun -n 3 together silent WHERE TIMEOUT. The second prints "the second stops here" and stops in its run, or
+// in what it reports after it, or has no memory there (memory-run, memory-report).
 // Or three processes, mpirun --enable-recovery -n 3 together cut FILE: the second is killed in the middle of a large
 // word, and the first has to hear the third nevertheless. FILE is for the number of the second process.
 
@@ -123,7 +123,10 @@ Ending silent(const std::string& how, double timeout) {
   const real::DevicePlacement placement(program, world());
   const auto fail_at = [&](const std::string& where) {
     if (world().rank != 1) return;
-    if (how == where) std::raise(SIGSTOP);
+    if (how == where) {
+      fmt::print(stderr, "the second stops here\n");
+      std::raise(SIGSTOP);
+    }
     if (how == "memory-" + where) throw std::bad_alloc();
   };
   const auto run = [&] {

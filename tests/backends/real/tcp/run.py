@@ -17,7 +17,7 @@ os.environ["STAGECRAFT_QUIET"] = "1"  # Notices of slow commands depend on the l
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))
 from mpirun import check, finish, run, start  # noqa: E402
 import real_runs  # noqa: E402
-from processes import ASLEEP, HUNG, children, kill, stat, stopped, threads, wait_until  # noqa: E402
+from processes import ASLEEP, HUNG, PATIENCE, children, kill, stat, stopped, threads, wait_until  # noqa: E402
 from real_runs import check_stuck, fails, read_results, same_results, uncertainty_ns  # noqa: E402
 
 stagecraft, together = sys.argv[1:3]
@@ -316,13 +316,14 @@ def by_hosts_killed(folder):
 def silent():
     """The second process stops where the first waits for what it says next."""
     for where in ("run", "report"):
-        programs = start_each(3, lambda rank: [together, "silent", where, "2"])
-        others = [programs[0], programs[2]]
-        results = ends(others)
-        kill(programs[1].pid)
-        ends([programs[1]])
+        for timeout in PATIENCE:
+            programs = start_each(3, lambda rank: [together, "silent", where, str(timeout)])
+            results = ends([programs[0], programs[2]])
+            kill(programs[1].pid)
+            if "the second stops here" in ends([programs[1]])[0][2]:
+                break
         check([r[0] for r in results] == [4, 4], f"silent in its {where}: exit codes", str(results))
-        check("has not answered for 2 s" in results[0][2] and "no answer from process 1 of 3" in results[0][2], f"silent in its {where}", str(results))
+        check(f"has not answered for {timeout} s" in results[0][2] and "no answer from process 1 of 3" in results[0][2], f"silent in its {where}", str(results))
     results = run_each(3, lambda rank: [together, "silent", "nowhere", str(HUNG)])
     check([r[0] for r in results] == [0, 0, 0], "none is silent", str(results))
 
