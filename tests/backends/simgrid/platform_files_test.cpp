@@ -137,11 +137,10 @@ std::string wrong_file(const std::string& file) {
 
 std::string wrong_platform(const std::string& inside) {
   const std::string file =
-      (std::filesystem::temp_directory_path() / ("wrong-" + std::to_string(getpid()) + ".xml")).string();
-  test::write_file(file,
-                   "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
-                   "<platform version=\"4.1\">\n" +
-                       inside + "\n</platform>\n");
+      test::own_file("wrong.xml",
+                     "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n"
+                     "<platform version=\"4.1\">\n" +
+                         inside + "\n</platform>\n");
   std::string message = wrong_file(file);
   std::filesystem::remove(file);
   return message;
@@ -239,8 +238,7 @@ TEST_CASE("what is wrong with a file is said with its place") {
 }
 
 TEST_CASE("what could make SimGrid open a file is refused with its place, and no file changes") {
-  const std::string victim =
-      (std::filesystem::temp_directory_path() / ("victim-" + std::to_string(getpid()) + ".txt")).string();
+  const std::string victim = test::own_file("victim.txt");
   std::ofstream(victim) << "precious";
   const auto settings = [&](const std::string& key) {
     return wrong_platform("<config><prop id=\"tracing\" value=\"yes\"/><prop id=\"" + key + "\" value=\"" + victim +
@@ -331,8 +329,7 @@ TEST_CASE("too many hosts, or one that is not there") {
 }
 
 TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the same times") {
-  const std::string file =
-      (std::filesystem::temp_directory_path() / ("there-" + std::to_string(getpid()) + ".xml")).string();
+  const std::string file = test::own_file("there.xml");
   for (const char* name : {"two-node-mixed", "dragonfly-72", "edge-wireless-7", "summit-4", "random-16"}) {
     CAPTURE(name);
     const Cluster cluster = build_cluster(load_cluster_file(std::string("topologies/") + name + ".yaml"));
@@ -359,8 +356,7 @@ TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the
 }
 
 TEST_CASE("links have names of their own without spaces, and a preset counts where its speed and memory agree") {
-  const std::string file =
-      (std::filesystem::temp_directory_path() / ("named-" + std::to_string(getpid()) + ".xml")).string();
+  const std::string file = test::own_file("named.xml");
   Cluster cluster = test::star(2, 1e9, 1e-6);
   cluster.types.front() = device_type_of(*find_device_preset("h100-sxm"));
   cluster.links[LinkId{0}].name = "l 1";

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <filesystem>
-
 #include "models/pipedream_graph.hpp"
 #include "sim/planners/edgepipe/pipeedge_files.hpp"
 #include "tests/reference/schedules.hpp"
@@ -67,12 +65,10 @@ inline std::string piper_text() {
   return input.dump();
 }
 
-/// A temporary folder of this process with PipeEdge's three files, removed at the end.
+/// A folder with PipeEdge's three files.
 struct PipeEdgeFolder {
-  std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("stagecraft_pipeedge_{}", getpid());
-  pipeedge::Files files{path / "models.yml", path / "device_types.yml", path / "devices.yml"};
-  PipeEdgeFolder() { std::filesystem::create_directories(path); }
-  ~PipeEdgeFolder() { std::filesystem::remove_all(path); }
+  test::Folder folder;
+  pipeedge::Files files{folder / "models.yml", folder / "device_types.yml", folder / "devices.yml"};
 
   /// Writes the files of a case. `data` has the models and times by the names that the case uses.
   void write(const ParsedJson& c, const ParsedJson& data) const {

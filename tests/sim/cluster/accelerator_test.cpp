@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "tests/support/checked.hpp"
+#include "tests/support/files.hpp"
 
 namespace stagecraft::accelerator_test {
 namespace {
@@ -88,14 +89,12 @@ TEST_CASE("an unknown number format is refused with a suggestion") {
 }
 
 TEST_CASE("relatives in a circle are refused") {
-  const auto folder = std::filesystem::temp_directory_path() / "stagecraft_device_circle";
-  std::filesystem::create_directories(folder);
+  const test::Folder folder;
   for (const auto& [name, like] : {std::pair{"a", "b"}, {"b", "a"}})
-    std::ofstream(folder / (std::string(name) + ".yaml"))
-        << "{schema: device/1, title: t, source: s, like: " << like
-        << ", calibrated: false, formats: {bf16: {peak: 50 TFLOP/s}}}";
+    test::write_file(folder / (std::string(name) + ".yaml"),
+                     std::string("{schema: device/1, title: t, source: s, like: ") + like +
+                         ", calibrated: false, formats: {bf16: {peak: 50 TFLOP/s}}}");
   CHECK(test::input_error_of([&] { load_accelerator(folder / "a.yaml"); }).find("circle") != std::string::npos);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("every device type of the project loads, and every share says where it comes from") {

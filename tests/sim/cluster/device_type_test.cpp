@@ -38,12 +38,12 @@ TEST_CASE("every preset is complete and names its source") {
 }
 
 TEST_CASE("a file in a folder of STAGECRAFT_PATH is a device type, and may name a relative of the project") {
-  const auto root = std::filesystem::temp_directory_path() / "stagecraft_own_device";
+  const test::Folder root;
   std::filesystem::create_directories(root / "topologies/devices");
   test::write_file(root / "topologies/devices/mine.yaml",
                    "{schema: device/1, title: t, source: s, like: a100-80, calibrated: false, "
                    "formats: {bf16: {peak: 400 TFLOP/s}}, memory: {size: 90 GiB}}");
-  setenv("STAGECRAFT_PATH", root.c_str(), 1);
+  setenv("STAGECRAFT_PATH", root.path().c_str(), 1);
   const DeviceType mine = preset("mine"), relative = preset("a100-80");
   CHECK(mine.peak.value == 400e12);
   CHECK(mine.efficiency == relative.efficiency);
@@ -52,7 +52,6 @@ TEST_CASE("a file in a folder of STAGECRAFT_PATH is a device type, and may name 
   const auto map = test::checked("{preset: mine, efficiency: 0.25}", device_type_fields());
   CHECK(read_device_type(map, "other", "other").peak == mine.peak);
   unsetenv("STAGECRAFT_PATH");
-  std::filesystem::remove_all(root);
 }
 
 TEST_CASE("a type starts from a preset and replaces what is given") {

@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-
 #include "sim/core/catalog.hpp"
 #include "sim/core/text.hpp"
 #include "tests/support/files.hpp"
@@ -22,14 +20,12 @@ struct Entry {
 }  // namespace
 
 TEST_CASE("a problem shows its line, a caret below it and the help") {
-  const std::string file = std::filesystem::temp_directory_path() / "stagecraft_diagnostic_test.yaml";
-  test::write_file(file, "run:\n\té: x\r\n");
+  const std::string file = test::own_file("diagnostic_test.yaml", "run:\n\té: x\r\n");
   CHECK(render(problem({file, 2, 5}, "'x' is not known", "did you mean 'y'?")) ==
         file + ":2:5: error: run.x: 'x' is not known\n    2 | \té: x\n      | \t   ^\n      = help: did you mean 'y'?");
   CHECK(render(problem({file, 9, 1})) == file + ":9:1: error: run.x: wrong");
   CHECK(render(problem({file, 1, 99})).find("run:\n") != std::string::npos);
   CHECK(render(problem({file, 0, 0})) == file + ": error: run.x: wrong");
-  std::filesystem::remove(file);
 }
 
 TEST_CASE("the command line is a separate source, with columns counted from the end of the option") {

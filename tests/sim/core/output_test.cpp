@@ -21,24 +21,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A temporary empty folder, removed with this object.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("stagecraft-output-" + std::to_string(getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
+using test::Folder;
 
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-  std::string path() const { return path_.string(); }
-  auto count() const { return std::distance(fs::directory_iterator(path_), {}); }
-
- private:
-  fs::path path_;
-};
+auto count(const Folder& folder) { return std::distance(fs::directory_iterator(folder.path()), {}); }
 
 std::string refusal(const std::string& path, Overwrite overwrite = Overwrite::Ours) {
   for (const bool only_check : {true, false}) try {
@@ -56,7 +41,7 @@ TEST_CASE("a file is written whole and read back, and nothing else is left") {
   const int before = files_written();
   write_output(folder / "a", std::string("se\0cond", 7), Overwrite::Ours);
   CHECK(read_output(folder / "a") == std::string("se\0cond", 7));
-  CHECK(folder.count() == 1);
+  CHECK(count(folder) == 1);
   CHECK(files_written() == before + 1);
   remove_half_written();  // There is none.
   CHECK(fs::exists(folder / "a"));
@@ -122,7 +107,7 @@ TEST_CASE("the manifest of many files is written once, and knows all of them") {
   const int before = files_written();
   write_listed(folder.path(), files, Overwrite::Ours);
   CHECK(files_written() - before == 201);
-  CHECK(folder.count() == 201);
+  CHECK(count(folder) == 201);
   for (const ListedFile& file : files) CHECK(is_ours(folder / file.name.c_str()));
   test::write_file(folder / "file.199", "changed");
   CHECK_THROWS_AS(write_listed(folder.path(), files, Overwrite::Ours), InputError);

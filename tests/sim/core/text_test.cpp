@@ -83,11 +83,9 @@ TEST_CASE("the shortest text of a number reads back as the number") {
 }
 
 TEST_CASE("a file that is too large is refused before it is read") {
-  const auto file = std::filesystem::temp_directory_path() / "stagecraft_sparse_test";
-  test::write_file(file, "");
+  const auto file = test::own_file("sparse", "");
   std::filesystem::resize_file(file, std::uintmax_t{1} << 40);  // Sparse, and more than memory would hold.
   CHECK_THROWS_WITH_AS(read_file(file), doctest::Contains("larger than 512 MiB"), InputError);
-  std::filesystem::remove(file);
 }
 
 TEST_CASE("devices are not read, because some never end") {

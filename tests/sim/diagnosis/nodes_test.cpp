@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/core.h>
 
@@ -15,23 +14,23 @@ namespace {
 
 /// Three stages on devices with these hosts, which send large messages over one switch.
 bool suggests_another_order(const std::string& first, const std::string& second, const std::string& third) {
-  const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_diagnosis_nodes_test.yaml").string();
-  test::write_file(
-      file, fmt::format("schema: scenario/2\n"
-                        "software: none\n"
-                        "model: {{builder: uniform, layers: 6, forward: 1 ms, input_gradient: 1 ms, "
-                        "weight_gradient: 1 ms, stash: 1 KiB, output: 4 MiB}}\n"
-                        "cluster:\n  generator: explicit\n  switches: [s]\n"
-                        "  types: {{any: {{peak: 1 TFLOP/s, memory: 8 GiB, memory_bandwidth: 1 TB/s}}}}\n"
-                        "  devices: [{{name: d0, type: any, host: \"{}\"}}, {{name: d1, type: any, host: \"{}\"}}, "
-                        "{{name: d2, type: any, host: \"{}\"}}]\n"
-                        "  links:\n"
-                        "    - {{name: k0, between: [d0, s], bandwidth: 1 GB/s, latency: 1 us}}\n"
-                        "    - {{name: k1, between: [d1, s], bandwidth: 1 GB/s, latency: 1 us}}\n"
-                        "    - {{name: k2, between: [d2, s], bandwidth: 1 GB/s, latency: 1 us}}\n"
-                        "plan: {{planner: balanced, stages: 3}}\n"
-                        "run: {{schedule: 1f1b, micro_batches: 8}}\n",
-                        first, second, third));
+  const std::string file = test::own_file(
+      "diagnosis_nodes_test.yaml",
+      fmt::format("schema: scenario/2\n"
+                  "software: none\n"
+                  "model: {{builder: uniform, layers: 6, forward: 1 ms, input_gradient: 1 ms, "
+                  "weight_gradient: 1 ms, stash: 1 KiB, output: 4 MiB}}\n"
+                  "cluster:\n  generator: explicit\n  switches: [s]\n"
+                  "  types: {{any: {{peak: 1 TFLOP/s, memory: 8 GiB, memory_bandwidth: 1 TB/s}}}}\n"
+                  "  devices: [{{name: d0, type: any, host: \"{}\"}}, {{name: d1, type: any, host: \"{}\"}}, "
+                  "{{name: d2, type: any, host: \"{}\"}}]\n"
+                  "  links:\n"
+                  "    - {{name: k0, between: [d0, s], bandwidth: 1 GB/s, latency: 1 us}}\n"
+                  "    - {{name: k1, between: [d1, s], bandwidth: 1 GB/s, latency: 1 us}}\n"
+                  "    - {{name: k2, between: [d2, s], bandwidth: 1 GB/s, latency: 1 us}}\n"
+                  "plan: {{planner: balanced, stages: 3}}\n"
+                  "run: {{schedule: 1f1b, micro_batches: 8}}\n",
+                  first, second, third));
   const Experiment e = load_experiment(file, {});
   const CompiledExperiment c = compile(e);
   const Diagnosis d = diagnose(c, run(c, "ideal"), "ideal", scenario_reader(file, {}, e), WhatIf::None);

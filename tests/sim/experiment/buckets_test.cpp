@@ -31,9 +31,7 @@ run: {{micro_batches: 2, iterations: 1, {}}}
 }
 
 CompiledExperiment compiled(const std::string& text) {
-  const std::string file = "build/buckets_test.yaml";
-  test::write_file(file, text);
-  return compile(load_experiment(file, {}));
+  return compile(load_experiment(test::own_file("buckets_test.yaml", text), {}));
 }
 
 double length(const CompiledExperiment& c, const char* backend) { return run(c, backend).report.length.value; }

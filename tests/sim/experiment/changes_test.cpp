@@ -2,10 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-
-#include <unistd.h>
-
 #include "sim/core/text.hpp"
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
@@ -84,12 +80,10 @@ TEST_CASE("a wrong change is refused with its reason") {
 }
 
 TEST_CASE("changes can be added to a base, and come after the changes of the base") {
-  const std::string file =
-      (std::filesystem::temp_directory_path() / ("changes-" + std::to_string(getpid()) + ".yaml")).string();
-  test::write_file(file, "schema: cluster/1\nbase: two-node-mixed\nchanges: [{devices: [h100-0], speed: 50 %}]\n");
+  const std::string file = test::own_file(
+      "changes.yaml", "schema: cluster/1\nbase: two-node-mixed\nchanges: [{devices: [h100-0], speed: 50 %}]\n");
   const Experiment scenario = load_experiment(
       kFile, {"cluster={base: " + file + ", changes: [{devices: [a100-0], down: true}], jitter: {most: 5 %}}"});
-  std::filesystem::remove(file);
   const Cluster c = build_cluster(scenario.source->at("cluster"));
   REQUIRE(c.changes.size() == 2);
   CHECK(c.changes[0].rate == 0.5);

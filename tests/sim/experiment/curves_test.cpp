@@ -25,8 +25,7 @@ std::string scenario(const std::string& cluster, const std::string& plan, int la
 }
 
 CompiledExperiment compiled(const std::string& text) {
-  test::write_file("build/curves_test.yaml", text);
-  return compile(load_experiment("build/curves_test.yaml", {}));
+  return compile(load_experiment(test::own_file("curves_test.yaml", text), {}));
 }
 
 std::string on(const std::string& base, const std::string& more = "collectives: nccl-public") {
@@ -46,9 +45,9 @@ double all_reduce(const std::string& cluster, int sequence = 8192) {
 
 /// A curve of all-reduces among eight devices with two sizes, 32 and 128 MiB.
 std::string two_sizes() {
-  test::write_file("build/curves_test_two.yaml",
-                   "schema: collectives/1\ntitle: t\nsource: s\ncurves:\n  - {system: mine, source: s, kind: "
-                   "all_reduce, ranks: 8, nodes: 1, points: [[33554432, 300], [134217728, 900]]}\n");
+  test::own_file("curves_test_two.yaml",
+                 "schema: collectives/1\ntitle: t\nsource: s\ncurves:\n  - {system: mine, source: s, kind: "
+                 "all_reduce, ranks: 8, nodes: 1, points: [[33554432, 300], [134217728, 900]]}\n");
   return on("hgx-h100-x2", "collectives: ./curves_test_two.yaml");
 }
 
@@ -133,8 +132,8 @@ TEST_CASE("curves that are not there, or of which two are the same, are refused"
 
 TEST_CASE("curves that were written are read back") {
   const auto curves = load_collective_curves("topologies/collectives/nccl-public.yaml");
-  test::write_file("build/curves_test_written.yaml", to_yaml(curves, "title", "a \"source\""));
-  const auto again = load_collective_curves("build/curves_test_written.yaml");
+  const auto again =
+      load_collective_curves(test::own_file("curves_test_written.yaml", to_yaml(curves, "title", "a \"source\"")));
   REQUIRE(again.size() == curves.size());
   for (std::size_t i = 0; i < curves.size(); ++i) {
     CHECK(again[i].system == curves[i].system);

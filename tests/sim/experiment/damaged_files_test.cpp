@@ -10,6 +10,7 @@
 #include "sim/planners/chain_partition/piper_file.hpp"
 #include "sim/planners/edgepipe/pipeedge_files.hpp"
 #include "tests/support/damage.hpp"
+#include "tests/support/files.hpp"
 
 namespace stagecraft::damaged_files_test {
 namespace {
@@ -74,9 +75,7 @@ TEST_CASE("damaged files: JSON of Piper") {
 }
 
 TEST_CASE("damaged files: YAML of PipeEdge") {
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("stagecraft-damaged-" + std::to_string(getpid()));
-  std::filesystem::create_directories(folder);
+  const test::Folder folder;
   const pipeedge::Files files{folder / "models.yml", folder / "types.yml", folder / "devices.yml"};
   const std::pair<std::string, std::string> originals[] = {
       {files.models, kModels}, {files.types, kTypes}, {files.devices, kDevices}};
@@ -93,7 +92,6 @@ TEST_CASE("damaged files: YAML of PipeEdge") {
     });
     write(one.first, one.second);
   }
-  std::filesystem::remove_all(folder);
   CHECK(fine > 0);
   CHECK(fine < kFiles / 3 * 3);
 }

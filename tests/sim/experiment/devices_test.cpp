@@ -37,8 +37,7 @@ software: megatron-no-overlap
 }
 
 CompiledExperiment compiled(const std::string& scenario) {
-  test::write_file("build/devices_test.yaml", scenario);
-  return compile(load_experiment("build/devices_test.yaml", {}));
+  return compile(load_experiment(test::own_file("devices_test.yaml", scenario), {}));
 }
 
 /// A plan and how it runs.

@@ -15,20 +15,20 @@ namespace stagecraft::divided_stages_test {
 namespace {
 
 Experiment scenario(const std::string& plan, const std::string& model = "llama-3-8b") {
-  const std::string file = "build/divided_stages_test.yaml";
-  test::write_file(
-      file, "schema: scenario/2\nmodel: " + model + "\ncluster: superpod-h100-256\nplan: {planner: balanced, " + plan +
-                "}\nrun: {schedule: 1f1b, micro_batches: 16, iterations: 3}\nsoftware: megatron-no-overlap\n");
+  const std::string file = test::own_file(
+      "divided_stages_test.yaml",
+      "schema: scenario/2\nmodel: " + model + "\ncluster: superpod-h100-256\nplan: {planner: balanced, " + plan +
+          "}\nrun: {schedule: 1f1b, micro_batches: 16, iterations: 3}\nsoftware: megatron-no-overlap\n");
   return load_experiment(file, {});
 }
 
 /// Stages that are written out on a cluster of nodes with eight devices.
 Experiment explicit_stages(const std::string& stages, const std::string& more = {}) {
-  const std::string file = "build/divided_stages_test_explicit.yaml";
-  test::write_file(
-      file, "schema: scenario/2\nmodel: llama-3-8b\ncluster: superpod-h100-256\nplan: {planner: explicit, " + more +
-                "stages: [" + stages +
-                "]}\nrun: {schedule: 1f1b, micro_batches: 8, iterations: 2}\nsoftware: megatron-no-overlap\n");
+  const std::string file =
+      test::own_file("divided_stages_test_explicit.yaml",
+                     "schema: scenario/2\nmodel: llama-3-8b\ncluster: superpod-h100-256\nplan: {planner: explicit, " +
+                         more + "stages: [" + stages +
+                         "]}\nrun: {schedule: 1f1b, micro_batches: 8, iterations: 2}\nsoftware: megatron-no-overlap\n");
   return load_experiment(file, {});
 }
 

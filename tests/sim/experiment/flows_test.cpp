@@ -42,9 +42,7 @@ software: megatron-no-overlap
 }
 
 CompiledExperiment compiled(const std::string& scenario) {
-  const std::string file = "build/flows_test.yaml";
-  test::write_file(file, scenario);
-  return compile(load_experiment(file, {}));
+  return compile(load_experiment(test::own_file("flows_test.yaml", scenario), {}));
 }
 
 constexpr const char* kRun = "schedule: 1f1b, micro_batches: 4, iterations: 2";

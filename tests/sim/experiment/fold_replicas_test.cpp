@@ -17,7 +17,7 @@
 namespace stagecraft::fold_replicas_test {
 namespace {
 
-constexpr const char* kFile = "build/fold_replicas_test.yaml";
+const std::string kFile = test::own_file("fold_replicas_test.yaml");
 
 int one_of(Rng& random, std::initializer_list<int> values) {
   return values.begin()[random.integer(0, static_cast<int>(values.size()) - 1)];

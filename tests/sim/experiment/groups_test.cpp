@@ -15,10 +15,10 @@ namespace {
 
 Experiment scenario(const std::string& plan, const std::string& more = {}, const std::string& model = "llama-3-8b",
                     const std::string& run = "schedule: 1f1b, micro_batches: 16, iterations: 3") {
-  const std::string file = "build/groups_test.yaml";
-  test::write_file(file, "schema: scenario/2\nmodel: " + model +
-                             "\ncluster: superpod-h100-256\nplan: {planner: balanced, " + plan + "}\nrun: {" + run +
-                             "}\n" + more);
+  const std::string file =
+      test::own_file("groups_test.yaml", "schema: scenario/2\nmodel: " + model +
+                                             "\ncluster: superpod-h100-256\nplan: {planner: balanced, " + plan +
+                                             "}\nrun: {" + run + "}\n" + more);
   return load_experiment(file, {});
 }
 

@@ -3,11 +3,9 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <string>
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include "sim/experiment/run.hpp"
 #include "tests/support/files.hpp"
@@ -20,9 +18,7 @@ constexpr const char* kExperts = "{base: qwen3-30b-a3b, override: {layers: 4}}";
 /// Three sites, of which the third is behind a slow link. What is known by shape is the link between the first two.
 Experiment three_sites(const std::string& plan, const std::string& wan, const std::string& model = "gpt-1.3b",
                        const std::string& run = "", const char* software = "megatron-no-overlap") {
-  const std::string file =
-      (std::filesystem::temp_directory_path() / fmt::format("slow-links-{}.yaml", getpid())).string();
-  test::write_file(file, fmt::format(R"(schema: scenario/2
+  const std::string file = test::own_file("slow-links.yaml", fmt::format(R"(schema: scenario/2
 title: three sites
 model: {}
 software: {}
@@ -41,9 +37,8 @@ cluster:
   pairs:
     - {{between: [paris, lyon], link: near}}
 )",
-                                     model, software, plan, run, wan));
+                                                                         model, software, plan, run, wan));
   Experiment e = load_experiment(file, {});
-  std::filesystem::remove(file);
   return e;
 }
 

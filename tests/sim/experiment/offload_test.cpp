@@ -4,10 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
-
-#include <fmt/core.h>
-#include <unistd.h>
 
 #include "sim/experiment/run.hpp"
 #include "sim/result/metrics.hpp"
@@ -28,11 +24,7 @@ software: megatron-no-overlap
 )";
 
 Experiment scenario(const std::vector<std::string>& sets) {
-  const std::string file = (std::filesystem::temp_directory_path() / fmt::format("offload-{}.yaml", getpid())).string();
-  test::write_file(file, kScenario);
-  const Experiment e = load_experiment(file, sets);
-  std::filesystem::remove(file);
-  return e;
+  return load_experiment(test::own_file("offload.yaml", kScenario), sets);
 }
 
 CompiledExperiment compiled(const std::vector<std::string>& sets) { return compile(scenario(sets)); }

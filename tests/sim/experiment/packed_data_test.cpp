@@ -4,10 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-
-#include <fmt/core.h>
-#include <unistd.h>
 
 #include "sim/core/random.hpp"
 #include "sim/experiment/run.hpp"
@@ -37,24 +33,8 @@ run: {schedule: 1f1b, loads: [[24]]}
 training: {task: random, optimizer: momentum, learning_rate: 0.05, gradient_sum: slots}
 )";
 
-std::string temporary(const std::string& name, std::string_view content) {
-  const std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("packed-data-{}-{}", getpid(), name)).string();
-  test::write_file(path, content);
-  return path;
-}
-
 Experiment scenario(const char* text, const std::vector<std::string>& sets) {
-  const std::string file = temporary("scenario.yaml", text);
-  const auto remove = [&] { std::filesystem::remove(file); };
-  try {
-    Experiment e = load_experiment(file, sets);
-    remove();
-    return e;
-  } catch (...) {
-    remove();
-    throw;
-  }
+  return load_experiment(test::own_file("packed_data.yaml", text), sets);
 }
 
 Outcome simulated(const std::vector<std::string>& sets) { return run(compile(scenario(kLarge, sets)), "ideal"); }
@@ -214,7 +194,7 @@ TEST_CASE("bad lengths are refused at their place") {
   const Diagnostic long_one = problem(kLarge, {"run={schedule: 1f1b}", "run.loads=[[1024], [1025]]"});
   CHECK(long_one.message == "a sequence of 1025 tokens is longer than the 1024 of the model's context");
   CHECK(long_one.path == "run.loads");
-  const std::string negative = temporary("lengths.txt", "512\n-3\n");
+  const std::string negative = test::own_file("lengths.txt", "512\n-3\n");
   const Diagnostic line = problem(
       kLarge, {"run={schedule: 1f1b, global_batch: 8}", "data={lengths: {kind: file, file: '" + negative + "'}}"});
   CHECK(line.message == "'-3' is no number of tokens");

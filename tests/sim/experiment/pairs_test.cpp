@@ -23,8 +23,7 @@ std::string cluster(const char* type, int nodes) {
 }
 
 CompiledExperiment compiled(const std::string& scenario) {
-  const std::string file = "build/pairs_test.yaml";
-  test::write_file(file, "schema: scenario/2\n" + scenario);
+  const std::string file = test::own_file("pairs_test.yaml", "schema: scenario/2\n" + scenario);
   return compile(load_experiment(file, {}));
 }
 
@@ -46,7 +45,7 @@ std::string measured_exchanges() {
                 [](const CollectiveCurve& c) { return c.system != "2x8 B200 HGX, 8x400G NDR, second environment"; });
   REQUIRE(curves.size() == 1);
   curves.front().device = "h100-sxm";
-  test::write_file("build/pairs_curve.yaml", to_yaml(curves, "two nodes", "a test"));
+  test::own_file("pairs_curve.yaml", to_yaml(curves, "two nodes", "a test"));
   return "  collectives: pairs_curve.yaml\n";
 }
 

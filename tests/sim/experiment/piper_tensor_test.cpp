@@ -34,9 +34,7 @@ run: {{schedule: 1f1b, micro_batches: {}, iterations: 1}}
 }
 
 PlannedExperiment planned(const std::string& text) {
-  const std::string file = "build/piper_tensor_test.yaml";
-  test::write_file(file, text);
-  return plan_experiment(load_experiment(file, {}));
+  return plan_experiment(load_experiment(test::own_file("piper_tensor_test.yaml", text), {}));
 }
 
 /// Piper's time of the layers first..last as a stage (NeurIPS 2021, section 3), written independently.

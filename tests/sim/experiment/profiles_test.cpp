@@ -22,25 +22,21 @@ namespace fs = std::filesystem;
 class Folder {
  public:
   Folder() {
-    fs::remove_all(root_);
     fs::create_directories(root_ / "models/profiles");
-    setenv("STAGECRAFT_PATH", root_.c_str(), 1);
+    setenv("STAGECRAFT_PATH", root_.path().c_str(), 1);
   }
-  ~Folder() {
-    unsetenv("STAGECRAFT_PATH");
-    fs::remove_all(root_);
-  }
+  ~Folder() { unsetenv("STAGECRAFT_PATH"); }
   Folder(const Folder&) = delete;
   Folder& operator=(const Folder&) = delete;
 
   std::string write(const std::string& name, const std::string& text) const {
-    const std::string file = (root_ / name).string();
+    const std::string file = root_ / name;
     test::write_file(file, text);
     return file;
   }
 
  private:
-  fs::path root_ = fs::temp_directory_path() / "stagecraft_profiles_test";
+  test::Folder root_;
 };
 
 Profile by_hand() {

@@ -49,12 +49,12 @@ TEST_CASE("ideal and fluid agree on random groups, orders and divided states who
   for (int trial = 0; trial < test::trials(300); ++trial) {
     const std::string plan = random_plan(random);
     CAPTURE(plan);
-    const std::string file = "build/random_groups_test.yaml";
-    test::write_file(file,
-                     "schema: scenario/2\nmodel: {base: llama-3-8b, override: {layers: 8, sequence: 2048}}\n"
-                     "cluster: {base: superpod-h100-256, override: {type: {preset: h100-sxm, memory: 800 GiB}}}\n"
-                     "software: megatron-no-overlap\n" +
-                         plan);
+    const std::string file =
+        test::own_file("random_groups_test.yaml",
+                       "schema: scenario/2\nmodel: {base: llama-3-8b, override: {layers: 8, sequence: 2048}}\n"
+                       "cluster: {base: superpod-h100-256, override: {type: {preset: h100-sxm, memory: 800 GiB}}}\n"
+                       "software: megatron-no-overlap\n" +
+                           plan);
     const CompiledExperiment c = compile(load_experiment(file, {}));
     const double ideal = run(c, "ideal").report.length.value;
     CHECK(ideal > 0);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include "sim/core/cores.hpp"
@@ -166,12 +165,10 @@ TEST_CASE("a profile of a group that was written and read back gives exactly its
   // times.
   forward += 0.125 + 9 * 0.5 + 3 * 0.25;
   backward += 0.125 + 9 * 0.5;
-  const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_group_profile.yaml").string();
-  test::write_file(file, to_yaml(profile));
+  const std::string file = test::own_file("group_profile.yaml", to_yaml(profile));
   std::vector<std::string> sets = kOneGroup;
   sets.push_back("profile=" + file);
   const CompiledExperiment c = compile(scenario(sets));
-  std::filesystem::remove(file);
   const StageCost& cost = c.costs.at(StageId{0}, 0);
   CHECK(cost.forward.value == doctest::Approx(forward).epsilon(1e-9));
   CHECK(cost.backward.value == doctest::Approx(backward).epsilon(1e-9));

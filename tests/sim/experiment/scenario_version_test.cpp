@@ -12,16 +12,16 @@ namespace stagecraft::scenario_version_test {
 namespace {
 
 std::string first_version(const std::string& plan) {
-  const std::string file = "build/scenario_version_test.yaml";
-  test::write_file(file, "schema: scenario/1\nmodel: gpt2-small\ncluster: two-node-mixed\nplan: " + plan +
-                             "\nrun: {schedule: 1f1b, micro_batches: 8, iterations: 3}\n");
+  const std::string file = test::own_file(
+      "scenario_version_test.yaml", "schema: scenario/1\nmodel: gpt2-small\ncluster: two-node-mixed\nplan: " + plan +
+                                        "\nrun: {schedule: 1f1b, micro_batches: 8, iterations: 3}\n");
   return file;
 }
 
 /// What `resolve` prints, as a file.
 std::string resolved(const std::string& first) {
-  const std::string file = "build/scenario_version_test_resolved.yaml";
-  test::write_file(file, config::to_yaml(load_scenario(first, {}).tree, true));
+  const std::string file =
+      test::own_file("scenario_version_test_resolved.yaml", config::to_yaml(load_scenario(first, {}).tree, true));
   return file;
 }
 
@@ -99,11 +99,11 @@ TEST_CASE("what a command changes in a scenario of the first version counts as i
 }
 
 TEST_CASE("a global batch counts every device of a range") {
-  const std::string file = "build/scenario_version_test_range.yaml";
-  test::write_file(file,
-                   "schema: scenario/2\nmodel: gpt2-small\ncluster: two-node-mixed\nplan: {planner: explicit, stages: "
-                   "[{layers: [tok..loss], devices: ['a100-0.gpu[0-1]'], micro_batch_size: 2}]}\n"
-                   "run: {schedule: 1f1b, global_batch: 32, iterations: 3}\n");
+  const std::string file = test::own_file(
+      "scenario_version_test_range.yaml",
+      "schema: scenario/2\nmodel: gpt2-small\ncluster: two-node-mixed\nplan: {planner: explicit, stages: "
+      "[{layers: [tok..loss], devices: ['a100-0.gpu[0-1]'], micro_batch_size: 2}]}\n"
+      "run: {schedule: 1f1b, global_batch: 32, iterations: 3}\n");
   CHECK(load_scenario(file, {}).tree.at("run").at("micro_batches").text == "8");
   CHECK(compile(load_experiment(file, {})).plan.mini_batch == 32);
 }

@@ -44,9 +44,7 @@ software: plain
 using Passes = EachPass<TimeByClass>;
 
 CompiledExperiment compiled(const std::string& text) {
-  const std::string file = "build/shared_experts_test.yaml";
-  test::write_file(file, text);
-  return compile(load_experiment(file, {}));
+  return compile(load_experiment(test::own_file("shared_experts_test.yaml", text), {}));
 }
 
 Passes passes(const char* overlap, const char* link) {
@@ -55,12 +53,13 @@ Passes passes(const char* overlap, const char* link) {
 
 /// A layer of the middle of a model.
 std::vector<Operation> layer_of(const char* model) {
-  test::write_file(
-      "build/outputs_test.yaml",
-      fmt::format("schema: scenario/2\nmodel: {}\ncluster: hgx-h100-x2\nplan: {{planner: balanced, stages: "
-                  "8}}\nrun: {{schedule: 1f1b, micro_batches: 8}}\n",
-                  model));
-  const Experiment e = load_experiment("build/outputs_test.yaml", {});
+  const Experiment e = load_experiment(
+      test::own_file(
+          "outputs_test.yaml",
+          fmt::format("schema: scenario/2\nmodel: {}\ncluster: hgx-h100-x2\nplan: {{planner: balanced, stages: "
+                      "8}}\nrun: {{schedule: 1f1b, micro_batches: 8}}\n",
+                      model)),
+      {});
   return e.model->layers[LayerId{e.model->layers.size() / 2}].operations;
 }
 
@@ -140,12 +139,13 @@ TEST_CASE("recomputed outputs are norms, activations and up-projections of laten
 // and that of the activation 2 f/h.
 TEST_CASE("what is computed again is not kept") {
   const auto stash = [](const char* recompute) {
-    test::write_file(
-        "build/outputs_test.yaml",
-        fmt::format("schema: scenario/2\nmodel: llama-3-8b\ncluster: hgx-h100-x2\nplan: {{planner: balanced, "
-                    "stages: 8, recompute: {}}}\nrun: {{schedule: 1f1b, micro_batches: 8}}\n",
-                    recompute));
-    const PlannedExperiment p = plan_experiment(load_experiment("build/outputs_test.yaml", {}));
+    const PlannedExperiment p = plan_experiment(load_experiment(
+        test::own_file(
+            "outputs_test.yaml",
+            fmt::format("schema: scenario/2\nmodel: llama-3-8b\ncluster: hgx-h100-x2\nplan: {{planner: balanced, "
+                        "stages: 8, recompute: {}}}\nrun: {{schedule: 1f1b, micro_batches: 8}}\n",
+                        recompute)),
+        {}));
     const StageCost& cost = p.costs.at(StageId{4}, 0);
     const double layers = static_cast<double>(p.plan.stage(StageId{4}).shape.layers.size());
     return std::pair(cost.memory.stash.value / layers, cost.passes.backward.total().value);

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
 #include <set>
 
 #include <fmt/core.h>
@@ -31,18 +30,18 @@ Experiment scenario(const std::string& schedule, int layers, const std::vector<i
                          holds && (!tied || l == holders.front()) ? ", parameters: 25e6" : "",
                          holds && tied ? ", tie: w" : "");
   }
-  const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_tied_test.yaml").string();
-  test::write_file(file,
-                   fmt::format("schema: scenario/2\n"
-                               "software: none\n"
-                               "model:\n  builder: listed\n  layers:\n{}"
-                               "cluster: {{generator: uniform, devices: 16, type: any, link: {{bandwidth: 1 GB/s, "
-                               "latency: 3 ms}},\n"
-                               "  types: {{any: {{peak: 1 TFLOP/s, efficiency: 1, memory: 80 GiB, memory_bandwidth: "
-                               "10 TB/s, launch: 0}}}}}}\n"
-                               "plan: {{planner: balanced, stages: {}}}\n"
-                               "run: {{schedule: {}, micro_batches: 4, iterations: 1}}\n",
-                               model, layers, schedule));
+  const std::string file =
+      test::own_file("tied_test.yaml",
+                     fmt::format("schema: scenario/2\n"
+                                 "software: none\n"
+                                 "model:\n  builder: listed\n  layers:\n{}"
+                                 "cluster: {{generator: uniform, devices: 16, type: any, link: {{bandwidth: 1 GB/s, "
+                                 "latency: 3 ms}},\n"
+                                 "  types: {{any: {{peak: 1 TFLOP/s, efficiency: 1, memory: 80 GiB, memory_bandwidth: "
+                                 "10 TB/s, launch: 0}}}}}}\n"
+                                 "plan: {{planner: balanced, stages: {}}}\n"
+                                 "run: {{schedule: {}, micro_batches: 4, iterations: 1}}\n",
+                                 model, layers, schedule));
   return load_experiment(file, sets);
 }
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -27,17 +26,17 @@ struct Times {
 /// A layer for each of p stages; messages and all-reduces have no bytes, unless there are parameters.
 Experiment scenario(std::string_view schedule, int p, int micro_batches, Times t,
                     const std::vector<std::string>& sets = {}) {
-  const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_both_ways_test.yaml").string();
-  test::write_file(file,
-                   fmt::format("schema: scenario/2\n"
-                               "software: none\n"
-                               "model: {{builder: uniform, layers: {}, forward: {} s, input_gradient: {} s, "
-                               "weight_gradient: {} s, stash: 1 MiB}}\n"
-                               "cluster: {{generator: uniform, devices: {}, type: any, link: {{bandwidth: 4 GB/s}},\n"
-                               "  types: {{any: {{peak: 1 TFLOP/s, memory: 80 GiB, memory_bandwidth: 1 TB/s}}}}}}\n"
-                               "plan: {{planner: balanced, stages: {}}}\n"
-                               "run: {{schedule: {}, micro_batches: {}, iterations: 1}}\n",
-                               p, t.forward, t.input, t.weight, p, p, schedule, micro_batches));
+  const std::string file =
+      test::own_file("both_ways_test.yaml",
+                     fmt::format("schema: scenario/2\n"
+                                 "software: none\n"
+                                 "model: {{builder: uniform, layers: {}, forward: {} s, input_gradient: {} s, "
+                                 "weight_gradient: {} s, stash: 1 MiB}}\n"
+                                 "cluster: {{generator: uniform, devices: {}, type: any, link: {{bandwidth: 4 GB/s}},\n"
+                                 "  types: {{any: {{peak: 1 TFLOP/s, memory: 80 GiB, memory_bandwidth: 1 TB/s}}}}}}\n"
+                                 "plan: {{planner: balanced, stages: {}}}\n"
+                                 "run: {{schedule: {}, micro_batches: {}, iterations: 1}}\n",
+                                 p, t.forward, t.input, t.weight, p, p, schedule, micro_batches));
   return load_experiment(file, sets);
 }
 

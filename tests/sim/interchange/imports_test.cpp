@@ -2,11 +2,9 @@
 
 #include <doctest/doctest.h>
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 
 #include "sim/core/text.hpp"
@@ -14,6 +12,7 @@
 #include "sim/interchange/imports/huggingface.hpp"
 #include "sim/interchange/imports/toml.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/readers.hpp"
 
 namespace stagecraft::imports_test {
@@ -24,12 +23,7 @@ using test::mentions, test::refusal;
 const SetupOptions kMachines{"", "superpod-h100-256", 16, 0};
 
 PlannedExperiment planned_from(const std::string& yaml) {
-  const std::string file =
-      (std::filesystem::temp_directory_path() / fmt::format("imports_test_{}.yaml", getpid())).string();
-  std::ofstream(file) << yaml;
-  PlannedExperiment planned = plan_experiment(load_experiment(file, {}));
-  std::filesystem::remove(file);
-  return planned;
+  return plan_experiment(load_experiment(test::own_file("imports_test.yaml", yaml), {}));
 }
 
 PlannedExperiment planned(const std::string& plan, const std::string& schedule, const std::string& model) {
@@ -221,13 +215,10 @@ TEST_CASE("a cluster or a model that is not there is refused with the nearest na
   CHECK(with({"llama-3-8b", "star"}).find("error: --cluster star: cluster.groups: this field is missing") !=
         std::string::npos);
   // Paths begin at the folder of the scenario.
-  const std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / fmt::format("imports_test_{}", getpid());
-  std::filesystem::create_directories(folder);
-  std::ofstream(folder / "mine.yaml") << "schema: cluster/1\nbase: superpod-h100-256\n";
-  CHECK(with({"llama-3-8b", "mine.yaml", 0, 0, (folder / "s.yaml").string()}) == "read");
+  const test::Folder folder;
+  test::write_file(folder / "mine.yaml", "schema: cluster/1\nbase: superpod-h100-256\n");
+  CHECK(with({"llama-3-8b", "mine.yaml", 0, 0, folder / "s.yaml"}) == "read");
   CHECK(with({"llama-3-8b", "mine.yaml"}).find("there is no cluster 'mine.yaml'") != std::string::npos);
-  std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("torchtitan's configuration of a plan leads back to the same configuration") {

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/core.h>
 
@@ -38,23 +37,18 @@ std::vector<std::string> parts_of(const std::string& line, std::size_t limit) {
   return parts;
 }
 
-std::string file_of(const char* name, const std::string& text) {
-  const std::string file = (std::filesystem::temp_directory_path() / name).string();
-  test::write_file(file, text);
-  return file;
-}
-
 /// A cluster of these chips, with memory for whatever a recipe needs.
 SetupOptions options_of(const Case& c) {
   const int nodes = std::max(1, (c.devices + 7) / 8);
   const std::string base = c.chip.find('b') == std::string::npos ? "superpod-h100-256" : "superpod-b200";
   const char* const model = c.name.ends_with("-experts") ? "mixtral-8x7b" : "gpt2-small";
-  return {.model = c.framework == "deepspeed" ? model : "",
-          .cluster = file_of("stagecraft_round_trip_cluster.yaml",
-                             fmt::format("schema: cluster/1\nbase: {}\noverride: {{nodes: {}, type: {{preset: {}, "
-                                         "memory: 10000 GB}}}}\n",
-                                         base, nodes, c.chip)),
-          .devices = c.devices};
+  return {
+      .model = c.framework == "deepspeed" ? model : "",
+      .cluster = test::own_file("round_trip_cluster.yaml",
+                                fmt::format("schema: cluster/1\nbase: {}\noverride: {{nodes: {}, type: {{preset: {}, "
+                                            "memory: 10000 GB}}}}\n",
+                                            base, nodes, c.chip)),
+      .devices = c.devices};
 }
 
 TrainingSetup imported(const Case& c, const std::string& text, const SetupOptions& options) {
@@ -80,7 +74,7 @@ std::string letters_of(const std::string& layout) {
 /// What the scenario of a setup says after every default is filled in.
 std::string resolved(TrainingSetup setup, const SetupOptions& options, std::string& file) {
   setup.layout = letters_of(setup.layout);
-  file = file_of("stagecraft_round_trip.yaml", scenario_yaml(setup, options, "a"));
+  file = test::own_file("round_trip.yaml", scenario_yaml(setup, options, "a"));
   return config::to_yaml(load_scenario(file, {}).tree, false);
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <filesystem>
 #include <set>
 
 #include <fmt/core.h>
@@ -16,7 +15,7 @@
 namespace stagecraft::calibration_test {
 namespace {
 
-constexpr const char* kFile = "build/calibration.csv";
+const std::string kFile = test::own_file("calibration.csv");
 
 /// Writes rows without seconds, and adds the seconds that simulations of them take on a device.
 void write_runs(const std::string& columns, const std::vector<std::string>& rows, const Accelerator& truth,
@@ -151,12 +150,11 @@ TEST_CASE("the file of a calibrated type is complete and has the new share") {
     const std::string& device = one.first;
     const NumberFormat format = one.second;
     CAPTURE(device);
-    std::filesystem::create_directories("build/calibrated");
     const Accelerator base = load_accelerator("topologies/devices/" + device + ".yaml");
     const double factor = 0.345 / base.formats[format].share;
     const Fit fit{.numbers = {{.formats = {format}, .factor = factor}}, .runs = 4};
-    test::write_file("build/calibrated/" + device + ".yaml", calibrated_device_file(base, {fit}, "runs.csv"));
-    const Accelerator mine = load_accelerator("build/calibrated/" + device + ".yaml");
+    const Accelerator mine =
+        load_accelerator(test::own_file(device + ".yaml", calibrated_device_file(base, {fit}, "runs.csv")));
     CHECK(mine.formats[format].share == doctest::Approx(0.345));
     CHECK(mine.calibrated);
     for (const NumberFormat other : kNumberFormats) CHECK(mine.has(other) == base.has(other));
@@ -183,8 +181,8 @@ std::string large_and_tiny(const Accelerator& truth) {
                                hidden, hidden / 64, i < 3 ? 4 : 1));
   }
   write_runs("name, software, format, card, sequence, layers, hidden, heads, vocabulary, micro_batch, micro_batches",
-             rows, truth, "build/joint.csv");
-  return "build/joint.csv";
+             rows, truth, test::own_file("joint.csv"));
+  return test::own_file("joint.csv");
 }
 
 }  // namespace
@@ -202,9 +200,8 @@ TEST_CASE("share and launch that made the times of runs are found together") {
   CHECK(fitted.launch.value == doctest::Approx(truth.launch.value).epsilon(0.01));
   CHECK(fit.error_before > 0.1);
   CHECK(fit.error_left_out < 0.01);
-  std::filesystem::create_directories("build/calibrated");
-  test::write_file("build/calibrated/a100-80.yaml", calibrated_device_file(device, {fit}, "runs.csv"));
-  CHECK(load_accelerator("build/calibrated/a100-80.yaml").launch.value == doctest::Approx(fitted.launch.value));
+  const std::string file = test::own_file("a100-80.yaml", calibrated_device_file(device, {fit}, "runs.csv"));
+  CHECK(load_accelerator(file).launch.value == doctest::Approx(fitted.launch.value));
 }
 
 TEST_CASE("without a launch of its own, a device has that of its host in the framework of the runs") {
@@ -224,8 +221,8 @@ PredictionSet long_and_short(const Accelerator& truth) {
   for (int i = 0; i < 9; ++i)
     rows.push_back(fmt::format("r{}, torchtitan, bf16, 25 GB/s, {}, {}, 2048, 16, 8192, 1, 2", i, 512 << i, 4 + i % 2));
   write_runs("name, software, format, card, sequence, layers, hidden, heads, vocabulary, micro_batch, micro_batches",
-             rows, truth, "build/attention.csv");
-  return read_runs_csv("build/attention.csv", "a100-80");
+             rows, truth, test::own_file("attention.csv"));
+  return read_runs_csv(test::own_file("attention.csv"), "a100-80");
 }
 
 }  // namespace

@@ -24,16 +24,15 @@ const ErrorDistribution& distribution() {
 
 Experiment experiment(const std::string& device, const std::string& software = "megatron-bridge",
                       const std::string& model = "llama-3-8b") {
-  const std::string file = "build/error_classes_test.yaml";
-  test::write_file(
-      file, "schema: scenario/2\nmodel: " + model +
-                "\ncluster: {generator: nvlink_pods, types: {gpu: {preset: " + device +
-                ", memory: 1000 GB}}, nodes: [{name: n, count: 1, gpus: 2, type: gpu, inside: nvswitch, nics: each}], "
-                "links: {nvlink: {bandwidth: 450 GB/s, latency: 1 us}, nic: {bandwidth: 50 GB/s, latency: 5 us}}}\n"
-                "software: " +
-                software +
-                "\nplan: {planner: balanced, stages: 2, micro_batch_size: 1}\n"
-                "run: {schedule: 1f1b, micro_batches: 4}\n");
+  const std::string file = test::own_file(
+      "error_classes_test.yaml",
+      "schema: scenario/2\nmodel: " + model + "\ncluster: {generator: nvlink_pods, types: {gpu: {preset: " + device +
+          ", memory: 1000 GB}}, nodes: [{name: n, count: 1, gpus: 2, type: gpu, inside: nvswitch, nics: each}], "
+          "links: {nvlink: {bandwidth: 450 GB/s, latency: 1 us}, nic: {bandwidth: 50 GB/s, latency: 5 us}}}\n"
+          "software: " +
+          software +
+          "\nplan: {planner: balanced, stages: 2, micro_batch_size: 1}\n"
+          "run: {schedule: 1f1b, micro_batches: 4}\n");
   return load_experiment(file, {});
 }
 

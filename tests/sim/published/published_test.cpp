@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <string>
 
@@ -19,7 +18,7 @@ using Verdict = Reproduced::Verdict;
 
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::temp_directory_path() / "stagecraft-published";
+const test::Folder kFolder;
 
 /// Two stages that take 2 ms forward and 4 ms backward for each of m micro-batches, and messages that take no time.
 constexpr const char* kScenario = R"(schema: scenario/2
@@ -36,10 +35,9 @@ software: none
 )";
 
 Published published(const std::string& tables) {
-  std::filesystem::create_directories(kFolder);
   test::write_file(kFolder / "two.yaml", kScenario);
   test::write_file(kFolder / "published.yaml", "schema: published/1\ntitle: T\nsource: S\ntables:\n" + tables);
-  return load_published(kFolder.string());
+  return load_published(kFolder.path());
 }
 
 Reproduction reproduced(const std::string& tables) { return reproduce(published(tables)); }

@@ -10,9 +10,6 @@
 #include <fstream>
 #include <iterator>
 
-#include <fmt/core.h>
-#include <unistd.h>
-
 #include "sim/core/text.hpp"
 #include "tests/sim/published/predicted_sets.hpp"
 #include "tests/support/files.hpp"
@@ -20,14 +17,7 @@
 namespace stagecraft::simulated_predictions_test {
 namespace {
 
-/// A file of this process alone: another run of the tests may go on in the same folder.
-struct CacheFile {
-  std::string path =
-      (std::filesystem::temp_directory_path() / fmt::format("prediction_cache-{}.csv", getpid())).string();
-  ~CacheFile() { std::filesystem::remove(path); }
-};
-const CacheFile kCache;
-const std::string& kFile = kCache.path;
+const std::string kFile = test::own_file("prediction_cache.csv");
 const std::string kBuild = "1.0, build 0123";
 
 std::vector<PredictionSet> small_sets() { return {load_predictions("sc21"), load_predictions("simumax-dense")}; }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <filesystem>
 #include <optional>
 #include <set>
 
@@ -16,6 +15,7 @@
 #include "sim/search/plan_table.hpp"
 #include "sim/search/plan_variants.hpp"
 #include "sim/search/policies.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/trials.hpp"
 
 namespace stagecraft::choices_test {
@@ -180,9 +180,7 @@ TEST_CASE("the answer is the same with any number of threads, evaluated elsewher
   CHECK(to_text(search_choices(experiment, by_description, ignore), true, true) == whole);
   CHECK_THROWS_AS(task_evaluator("another question", experiment, asked(1)), InputError);
   for (const int after : {0, 3, 40, 400}) {
-    const std::string file =
-        (std::filesystem::temp_directory_path() / ("stagecraft_search_state_" + std::to_string(after))).string();
-    std::filesystem::remove(file);
+    const std::string file = test::own_file("search_state_" + std::to_string(after));
     ChoiceOptions options = asked(2);
     options.resume = file;
     std::atomic<int> left = after;
@@ -193,7 +191,6 @@ TEST_CASE("the answer is the same with any number of threads, evaluated elsewher
     CHECK(to_text(search_choices(experiment, options, ignore), true, true) == whole);
     options.seed = 7;  // Another question.
     CHECK_THROWS_AS(search_choices(experiment, options, ignore), InputError);
-    std::filesystem::remove(file);
   }
 }
 

@@ -2,12 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "sim/experiment/own_orders.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/search/choices.hpp"
+#include "tests/support/files.hpp"
 
 namespace stagecraft::own_orders_test {
 namespace {
@@ -25,23 +23,6 @@ constexpr const char* kOrder =
     "1F0,1F1,1B0,1F2,1B1,1F3,1B2,1B3\n"
     "2F0,2B0,2F1,2B1,2F2,2B2,2F3,2B3\n";
 
-/// A file in a folder that goes at the end.
-class OrderFile {
- public:
-  OrderFile(const std::string& name, const std::string& text)
-      : folder_(std::filesystem::temp_directory_path() / ("own_orders_test_" + name)), path_(folder_ / name) {
-    std::filesystem::create_directories(folder_);
-    std::ofstream(path_) << text;
-  }
-  ~OrderFile() { std::filesystem::remove_all(folder_); }
-  OrderFile(const OrderFile&) = delete;
-  OrderFile& operator=(const OrderFile&) = delete;
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path folder_, path_;
-};
-
 ChoiceTable search(const std::string& schedule) {
   return search_choices(load_experiment(kScenario, kSets), {.schedules = {schedule}}, [](const SearchProgress&) {});
 }
@@ -49,8 +30,8 @@ ChoiceTable search(const std::string& schedule) {
 }  // namespace
 
 TEST_CASE("an order of the user runs on the plans that have its stages and micro-batches, and on no others") {
-  const OrderFile file("mine.csv", kOrder);
-  const ChoiceTable mine = search(file.path());
+  const std::string file = test::own_file("mine.csv", kOrder);
+  const ChoiceTable mine = search(file);
   REQUIRE_FALSE(mine.front.empty());
   for (const Choice& c : mine.front) {
     CHECK(c.schedule == "mine");
@@ -78,8 +59,8 @@ TEST_CASE("the shape of an order says where its stages lie") {
 
 TEST_CASE("a file that is missing or no order is refused before the search") {
   CHECK_THROWS_WITH_AS(search("nowhere.csv"), doctest::Contains("there is no such file"), InputError);
-  const OrderFile file("wrong.csv", "0F0,zero\n");
-  CHECK_THROWS_WITH_AS(search(file.path()), doctest::Contains("zero"), InputError);
+  const std::string file = test::own_file("wrong.csv", "0F0,zero\n");
+  CHECK_THROWS_WITH_AS(search(file), doctest::Contains("zero"), InputError);
 }
 
 }  // namespace stagecraft::own_orders_test

@@ -4,8 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-
 #include <fmt/core.h>
 
 #include "sim/search/choices.hpp"
@@ -22,7 +20,7 @@ using Strings = std::vector<std::string>;
 /// Two parallel pipelines, from the two devices of one switch to the two of another: both use the uplink at the same
 /// times. A layer takes 0.5 s forward and 0.5 s backward, its output c = 0.2 s alone on the uplink, 0.4 s with another.
 std::string two_pipelines(const std::string& uplink = "5 GB/s", const std::string& memory = "1 TiB") {
-  const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_replay_test.yaml").string();
+  const std::string file = test::own_file("replay_test.yaml");
   std::string cards;
   for (const char* name : {"a0", "a1", "b0", "b1"})
     cards += fmt::format("{{name: {}-card, between: [{}, {}], bandwidth: 1000000 TB/s}}, ", name, name, name[0]);

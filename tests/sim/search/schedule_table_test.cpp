@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <set>
 
 #include <fmt/core.h>
@@ -31,18 +30,18 @@ constexpr double kMebibyte = 1 << 20;
 /// four layers; 1 KiB from layer to layer, which takes no time.
 std::string scenario(const std::string& run = "{schedule: 1f1b, micro_batches: 8}", const std::string& more = "",
                      const std::string& memory = "1 GiB", int layers = 16) {
-  const std::string file = (std::filesystem::temp_directory_path() / "stagecraft_schedule_table_test.yaml").string();
-  test::write_file(
-      file, fmt::format("schema: scenario/2\n"
-                        "software: none\n"
-                        "title: by hand\n"
-                        "model: {{builder: uniform, layers: {}, forward: 250 ms, input_gradient: 250 ms, "
-                        "weight_gradient: 250 ms, stash: 256 KiB, output: 1 KiB}}\n"
-                        "cluster: {{generator: uniform, devices: 8, type: any, link: {{bandwidth: 100000 TB/s}},\n"
-                        "  types: {{any: {{peak: 1 TFLOP/s, memory: {}, memory_bandwidth: 1 TB/s}}}}}}\n"
-                        "plan: {{planner: balanced, stages: 4}}\n"
-                        "run: {}\n{}",
-                        layers, memory, run, more));
+  const std::string file = test::own_file(
+      "schedule_table_test.yaml",
+      fmt::format("schema: scenario/2\n"
+                  "software: none\n"
+                  "title: by hand\n"
+                  "model: {{builder: uniform, layers: {}, forward: 250 ms, input_gradient: 250 ms, "
+                  "weight_gradient: 250 ms, stash: 256 KiB, output: 1 KiB}}\n"
+                  "cluster: {{generator: uniform, devices: 8, type: any, link: {{bandwidth: 100000 TB/s}},\n"
+                  "  types: {{any: {{peak: 1 TFLOP/s, memory: {}, memory_bandwidth: 1 TB/s}}}}}}\n"
+                  "plan: {{planner: balanced, stages: 4}}\n"
+                  "run: {}\n{}",
+                  layers, memory, run, more));
   return file;
 }
 

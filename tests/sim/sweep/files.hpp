@@ -11,23 +11,6 @@
 
 namespace stagecraft::test {
 
-/// A temporary folder, removed with this object.
-class Folder {
- public:
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "stagecraft-sweep-XXXXXX").string();
-    path_ = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  std::string operator/(const std::string& file) const { return path_ + '/' + file; }
-
- private:
-  std::string path_;
-};
-
 /// Makes a folder and one file in it read-only while this object lives; root runs as an unprivileged user meanwhile.
 class NothingWritable {
  public:
