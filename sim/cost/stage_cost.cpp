@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "sim/cost/offloaded_arrays.hpp"
 #include "sim/cost/recomputed_operations.hpp"
 
 namespace stagecraft {
@@ -85,20 +86,32 @@ double kept_share(const Layer& layer, const Degrees& d, const Load& load, double
   return total > 0 ? here / total : 1 / (core ? parts : rows);
 }
 
-/// The share of what a layer keeps on each device, without the inside of attention, that recomputed operations make.
-double recomputed_stash_share(const Layer& layer, Recomputation modules, const Degrees& d, const Load& load,
-                              double number_bytes, const CostRules* rules) {
+/// The share of what a layer keeps on each device, without the inside of attention, that these arrays are.
+template <class Predicate>
+double stash_share(const Layer& layer, const Predicate& is_counted, const Degrees& d, const Load& load,
+                   double number_bytes, const CostRules* rules) {
   const double rows = rows_divided(d), parts = d.context * d.tensor, masks = mask_numbers(layer, number_bytes);
-  const std::vector<bool> again = recomputed_operations(layer.operations, modules);
-  double total = masks > 0 ? masks * load.rows_factor(layer.operations.back()) / rows : 0, dropped = 0;
+  double total = masks > 0 ? masks * load.rows_factor(layer.operations.back()) / rows : 0, counted = 0;
   for (const KeptArray& array : kept_arrays(layer.operations)) {
     if (array.probabilities) continue;
     const double here = numbers_under(rules, array, layer, number_bytes) * kept_factor(layer.operations, array, load) /
                         (array.division == ArrayDivision::Sequence ? rows : parts);
     total += here;
-    if (array.producer >= 0 && again[array.producer]) dropped += here;
+    if (is_counted(array)) counted += here;
   }
-  return total > 0 ? dropped / total : 0;
+  return total > 0 ? counted / total : 0;
+}
+
+/// What a layer keeps on each device for a load where nothing is recomputed, and the inside of attention alone.
+std::pair<Bytes, Bytes> whole_and_core(const Layer& layer, const Degrees& d, const Load& load, double number_bytes,
+                                       const CostRules* rules) {
+  Bytes whole = layer.stash * load.samples, core = layer.core.stash * load.samples;
+  if (d.group() > 1 || !load.has_whole_samples() || keeps_others(rules, layer, number_bytes)) {
+    core = core * kept_share(layer, d, load, number_bytes, true, rules);
+    whole =
+        core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, number_bytes, false, rules);
+  }
+  return {whole, core};
 }
 
 /// The gradient of the largest matrix, and a copy of the scores of words, with `each` bytes of a number.
@@ -389,19 +402,17 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   const Layer& layer = model.layers[id];
   MemoryUnits memory = parameter_memory(layer.parameters, model.precision);
   if (layer.operations.empty()) require_whole_samples(layer, load);
-  Bytes whole = layer.stash * load.samples, core = layer.core.stash * load.samples;
   const double number_bytes = model.precision.activation;
-  if (d.group() > 1 || !load.has_whole_samples() || keeps_others(rules, layer, number_bytes)) {
-    core = core * kept_share(layer, d, load, number_bytes, true, rules);
-    whole =
-        core + (layer.stash - layer.core.stash) * load.samples * kept_share(layer, d, load, number_bytes, false, rules);
-  }
+  const auto [whole, core] = whole_and_core(layer, d, load, number_bytes, rules);
   memory.stash = whole;
   if (recomputation == Recomputation::None) return memory;
   Bytes dropped;
   if (recomputes(recomputation, Recomputation::Selective)) dropped += core;
-  if (recomputes(recomputation, kModulesOfOperations))
-    dropped += recomputed_stash_share(layer, recomputation, d, load, number_bytes, rules) * (whole - core);
+  if (recomputes(recomputation, kModulesOfOperations)) {
+    const std::vector<bool> again = recomputed_operations(layer.operations, recomputation);
+    const auto is_dropped = [&](const KeptArray& a) { return a.producer >= 0 && again[a.producer]; };
+    dropped += stash_share(layer, is_dropped, d, load, number_bytes, rules) * (whole - core);
+  }
   if (!recomputes_by_modules(recomputation)) {  // It keeps its inputs, which are divided by rows alone.
     Bytes inputs;
     for (const LayerId from : layer.inputs)
@@ -411,6 +422,22 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   (recomputation == Recomputation::Full ? memory.recompute_stash : memory.recompute_peak) = dropped;
   memory.stash -= dropped;
   return memory;
+}
+
+Bytes module_inputs(const ModelGraph& model, const StageShape& stage, const Load& load,
+                    const std::vector<std::string>& modules, const CostRules* rules) {
+  const double number_bytes = model.precision.activation;
+  Bytes sum;
+  for (const LayerId id : stage.layers) {
+    const Layer& layer = model.layers[id];
+    const std::vector<bool> again = recomputed_operations(layer.operations, stage.recomputation);
+    const auto is_kept_input = [&](const KeptArray& a) {
+      return !(a.producer >= 0 && again[a.producer]) && is_input_of(modules, a, layer.operations);
+    };
+    const auto [whole, core] = whole_and_core(layer, stage.degrees, load, number_bytes, rules);
+    sum += stash_share(layer, is_kept_input, stage.degrees, load, number_bytes, rules) * (whole - core);
+  }
+  return sum;
 }
 
 Flops recomputed_work(Recomputation recomputation, const Layer& layer) {

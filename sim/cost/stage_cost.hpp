@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "sim/cost/cost_table.hpp"
 #include "sim/cost/stage_memory.hpp"
@@ -73,6 +75,11 @@ MemoryUnits parameter_memory(double parameters, const Precision&);
 /// rules, each array that the layer keeps has the format of activations.
 MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, const Load&, const Degrees& = {},
                          const CostRules* = nullptr);
+
+/// What each device keeps of a micro-batch of this load for the inputs of modules (offloaded_arrays.hpp) that no
+/// backward computes again: a part of the stash of a stage that does not recompute whole layers.
+Bytes module_inputs(const ModelGraph&, const StageShape&, const Load&, const std::vector<std::string>& modules,
+                    const CostRules* = nullptr);
 
 /// What a layer computes again for each sample.
 Flops recomputed_work(Recomputation, const Layer&);

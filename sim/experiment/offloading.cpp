@@ -12,7 +12,9 @@
 
 #include "backends/backend.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/offloaded_arrays.hpp"
 #include "sim/plan/host_optimizer.hpp"
+#include "sim/plan/overlap.hpp"
 #include "sim/program/check.hpp"
 #include "sim/program/offload.hpp"
 #include "sim/result/memory.hpp"
@@ -71,11 +73,39 @@ bool fits(const IdVector<DeviceId, MemoryNeed>& peaks, const Cluster& cluster) {
   return std::all_of(ids.begin(), ids.end(), [&](DeviceId d) { return fits(peaks[d].total, cluster.type_of(d)); });
 }
 
+/// What of each stash may go: the inputs of `plan.offload.modules`, or all of it. Empty: all of every stash.
+Shares movable_shares(const PlannedExperiment& p) {
+  Shares shares;
+  const std::vector<std::string>& modules = p.experiment.plan.offload->modules;
+  if (modules.empty()) return shares;
+  for (const StageId s : p.plan.stages.ids()) {
+    const Stage& stage = p.plan.stage(s);
+    for (int r = 0; r < std::ssize(stage.leaders); ++r) {
+      const Bytes stash = p.costs.at(s, r).memory.stash;
+      const Bytes inputs =
+          module_inputs(p.model(), stage.shape, load_at_once(stage, r), modules, &p.experiment.costs->rules());
+      shares[{s, stage.leaders[r]}] = stash.value > 0 ? inputs / stash : 0;
+    }
+  }
+  return shares;
+}
+
+double share_in(const Shares& shares, StageId stage, DeviceId device, double otherwise) {
+  const auto entry = shares.find({stage, device});
+  return entry == shares.end() ? otherwise : entry->second;
+}
+
 /// Searches the least shares with which each device fits.
 class LeastShares {
  public:
-  LeastShares(const CompiledExperiment& c, const Program& program, const Timeline& base, const Cluster& cluster)
-      : c_(c), program_(program), base_(base), cluster_(cluster), order_(by_lifetime(c, base, offload().chunks)) {}
+  LeastShares(const CompiledExperiment& c, const Program& program, const Timeline& base, const Cluster& cluster,
+              const Shares& movable)
+      : c_(c),
+        program_(program),
+        base_(base),
+        cluster_(cluster),
+        movable_(movable),
+        order_(by_lifetime(c, base, offload().chunks)) {}
 
   /// Halves the distance between too little and enough on all devices at once, down to a hundredth of a stash.
   Shares run() {
@@ -102,16 +132,14 @@ class LeastShares {
     Shares shares;
     for (const DeviceId d : amounts.ids())
       for (std::size_t k = 0; k < order_[d].size(); ++k)
-        shares[{order_[d][k], d}] = std::clamp(amounts[d] - static_cast<double>(k), 0.0, 1.0);
+        shares[{order_[d][k], d}] =
+            std::clamp(amounts[d] - static_cast<double>(k), 0.0, 1.0) * share_in(movable_, order_[d][k], d, 1);
     return shares;
   }
 
   IdVector<DeviceId, char> fitting(const IdVector<DeviceId, double>& amounts) const {
     const Shares tried = shares(amounts);
-    const auto share = [&](const Instruction& i) {
-      const auto it = tried.find({i.stage, i.device});
-      return it == tried.end() ? 0 : it->second;
-    };
+    const auto share = [&](const Instruction& i) { return share_in(tried, i.stage, i.device, 0); };
     const Program program = with_offloaded_stashes(program_, c_.plan, cluster_, base_, offload().ahead, share, true);
     const IdVector<DeviceId, MemoryNeed> peaks = peaks_of(program, on_ideal(program, cluster_), cluster_);
     IdVector<DeviceId, char> fit;
@@ -123,6 +151,7 @@ class LeastShares {
   const Program& program_;
   const Timeline& base_;
   const Cluster& cluster_;
+  const Shares& movable_;
   IdVector<DeviceId, std::vector<StageId>> order_;
 };
 
@@ -166,6 +195,28 @@ void check_optimizer(const PlannedExperiment& p) {
            "a schedule with a flush, such as 1f1b; or take optimizer out of offload");
 }
 
+/// Whether a layer of the model keeps an input of the module.
+bool has_module(const ModelGraph& model, const std::string& module) {
+  return std::any_of(model.layers.begin(), model.layers.end(), [&](const Layer& layer) {
+    const std::vector<KeptArray> arrays = kept_arrays(layer.operations);
+    return std::any_of(arrays.begin(), arrays.end(),
+                       [&](const KeptArray& a) { return is_input_of({module}, a, layer.operations); });
+  });
+}
+
+void check_modules(const PlannedExperiment& p) {
+  const std::vector<std::string>& modules = p.experiment.plan.offload->modules;
+  for (const std::string& module : modules)
+    if (!has_module(p.model(), module))
+      refuse(p.experiment, fmt::format("no layer of the model has the module {}", module),
+             "take it out of plan.offload.modules");
+  for (const Stage& stage : p.plan.stages)
+    if (!modules.empty() && (stage.shape.recomputes_layers() || stage.shape.recomputes_half()))
+      refuse(p.experiment,
+             fmt::format("stage '{}' recomputes layers, of which it keeps little more than their inputs", stage.name),
+             "recompute: none or a list of modules; or take modules out of offload");
+}
+
 }  // namespace
 
 void check_offload(const PlannedExperiment& p) {
@@ -190,6 +241,7 @@ void check_offload(const PlannedExperiment& p) {
                          "the backward",
                          stage.name),
              "recompute: layers, which keeps the input of each layer; or recompute: none");
+  check_modules(p);
 }
 
 Bytes states_on_host(const PlannedExperiment& p, const Stage& stage) {
@@ -249,11 +301,12 @@ void offload(CompiledExperiment& c) {
     program = with_late_forwards(std::move(program), base);
     base = on_ideal(program, rated);
   }
-  const Shares shares = offload.selective ? LeastShares(c, program, base, rated).run() : Shares{};
+  const Shares movable = movable_shares(c);
+  const Shares selected = offload.selective ? LeastShares(c, program, base, rated, movable).run() : Shares{};
   const auto share = [&](const Instruction& i) {
-    if (!offload.selective) return has_chunk(c.plan, i.stage, i.device, offload.chunks) ? offload.activations : 0;
-    const auto of_stage = shares.find({i.stage, i.device});
-    return of_stage == shares.end() ? 0 : of_stage->second;
+    if (offload.selective) return share_in(selected, i.stage, i.device, 0);
+    const bool moves = has_chunk(c.plan, i.stage, i.device, offload.chunks);
+    return moves ? offload.activations * share_in(movable, i.stage, i.device, 1) : 0;
   };
   program = with_offloaded_stashes(std::move(program), c.plan, rated, base, offload.ahead, share, offload.selective);
   if (!copies_stashes(program)) return check_hosts(c, {});  // Then no forward has to be late.

@@ -64,9 +64,11 @@ constexpr GlossaryTerm kFieldTerms[] = {
      "Sequences of different lengths that share a micro-batch, each of which attends to itself alone: `data.lengths` "
      "has "
      "their lengths, and `data.pack` how they become packs. `run.loads` lists packs instead."},
-    {"offload|offloading|activation offload|activation offloading|CPU offload|CPU offloading",
-     "Activations in the memory of the host between their forward and their backward: plan.offload.activations, with "
-     "cluster.host. Copy engines move them next to computation."},
+    {"offload|offloading|activation offload|activation offloading|CPU offload|CPU offloading|fine-grained activation "
+     "offloading",
+     "Activations in the memory of the host between their forward and their backward: plan.offload.activations, or "
+     "plan.offload.modules for the inputs of single modules, with cluster.host. Copy engines move them next to "
+     "computation."},
     {"optimizer offload|optimizer CPU offload|ZeRO-Offload",
      "The CPU updates weights whose optimizer states are in the memory of the host: plan.offload.optimizer, with "
      "cluster.host."},

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/cost/offloaded_arrays.hpp"
 
 namespace stagecraft {
 namespace {
@@ -28,11 +29,19 @@ const config::MapSpec& offload_fields() {
   static const config::MapSpec spec{
       "What host memory keeps for a part of the time.",
       {config::text("activations")
-           .fallback("0 %")
+           .optional()
            .doc("What a copy engine takes to host memory after each forward and brings back before its backward, where "
                 "the time between them is enough for both: a share of each stash, such as 50 %; full, all of it; "
                 "selective, the least share of each device with which the plan fits, of the stages whose stashes live "
-                "longest first."),
+                "longest first. Default: 0 %, and all of what `modules` name."),
+       config::list("modules", config::choice("module", offload_modules()))
+           .optional()
+           .doc("Only the inputs of these modules of each layer, by the names that Megatron-LM has for them in its "
+                "offload-modules, so that a share in `activations` is one of these inputs. attn_norm and mlp_norm "
+                "are the norms of a layer, qkv_linear its first products, core_attn the inside of attention and "
+                "attn_proj the product after it; expert_fc1 and moe_act are the first product and the activation of "
+                "experts, fused_group_mlp is both with the second product. What `recompute` computes again stays. "
+                "Default: all that a stage keeps."),
        config::integer("chunks", 1, 1024)
            .optional()
            .doc("Only the first stages of each rank. With two chunks, the first has the longer-lived half. Default: "
@@ -74,10 +83,14 @@ config::Field offload_field() {
 
 Offload read_offload(const Value& map) {
   Offload offload;
-  const Value& activations = map.at("activations");
-  offload.selective = activations.text == "selective";
-  if (!offload.selective)
-    offload.activations = share_of(activations, "plan.offload.activations", ", full or selective");
+  if (const Value* modules = map.find("modules"))
+    for (const Value& module : modules->items) offload.modules.push_back(module.text);
+  if (!offload.modules.empty()) offload.activations = 1;
+  if (const Value* activations = map.find("activations")) {
+    offload.selective = activations->text == "selective";
+    offload.activations =
+        offload.selective ? 0 : share_of(*activations, "plan.offload.activations", ", full or selective");
+  }
   if (const Value* chunks = map.find("chunks")) offload.chunks = config::as_int(*chunks);
   offload.ahead = config::as_int(map.at("ahead"));
   offload.late = config::as_bool(map.at("late"));
@@ -96,7 +109,9 @@ std::string activations(const Offload& o) { return o.selective ? "selective" : s
 }  // namespace
 
 std::string short_text(const Offload& o) {
+  const std::string modules = join(o.modules, " + ");
   std::string text = o.moves_stashes() ? activations(o) : "";
+  if (o.moves_stashes() && !modules.empty()) text = o.activations == 1 ? modules : text + " of " + modules;
   if (o.optimizer > 0) text += text.empty() ? "optimizer" : " and optimizer";
   return text.empty() ? "nothing" : text;
 }
@@ -104,6 +119,7 @@ std::string short_text(const Offload& o) {
 std::string to_text(const Offload& o) {
   const Offload usual;
   std::string text = fmt::format("{{activations: {}", activations(o));
+  if (!o.modules.empty()) text += fmt::format(", modules: [{}]", join(o.modules));
   if (o.chunks > 0) text += fmt::format(", chunks: {}", o.chunks);
   if (o.ahead != usual.ahead) text += fmt::format(", ahead: {}", o.ahead);
   if (o.late != usual.late) text += fmt::format(", late: {}", o.late);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "sim/config/fields.hpp"
 
@@ -8,7 +9,8 @@ namespace stagecraft {
 
 /// What a plan keeps in the memory of hosts for a part of the time: `plan.offload`.
 struct Offload {
-  double activations = 0;  ///< Share of each stash.
+  double activations = 0;                 ///< Share of each stash, or of the inputs of `modules` in it.
+  std::vector<std::string> modules = {};  ///< offload_modules(); empty: the whole stash.
   bool selective = false;  ///< The least shares that fit, longest-lived stashes first, in place of `activations`.
   int chunks = 0;          ///< Only the stages of the first chunks of each rank; 0: all stages.
   int ahead = 1;           ///< A fetch is asked for when the op this many places before its backward starts.
@@ -25,7 +27,7 @@ config::Field offload_field();
 Offload read_offload(const config::Value& checked);
 /// "{activations: 50 %, ahead: 2}": as a scenario writes it, of the members that differ from their defaults.
 std::string to_text(const Offload&);
-/// "50 %", "selective", "optimizer": what moves, in a word or two.
+/// "50 %", "selective", "50 % of moe_act", "optimizer": what moves, in a few words.
 std::string short_text(const Offload&);
 
 }  // namespace stagecraft

@@ -139,6 +139,49 @@ TEST_CASE("the optimizer on the host: 8 bytes of each parameter less on the devi
   CHECK(moved.metric("period_s") > usual.metric("period_s"));
 }
 
+TEST_CASE("inputs of modules have the bytes that their shapes say") {
+  constexpr double kHidden = 4096, kKeys = 1024, kSequence = 1024, kExperts = 14336;
+  const auto inputs = [](const Experiment& e, const std::string& module, Recomputation again) {
+    const PlannedExperiment p = plan_experiment(e);
+    StageShape shape = p.plan.stages.front().shape;
+    shape.layers = {LayerId{2}};  // After the input and the embedding: the first layer.
+    shape.recomputation = again;
+    return module_inputs(p.model(), shape, whole_samples(1), {module}, &e.costs->rules()).value / (2 * kSequence);
+  };
+  const Experiment dense = scenario({"model={base: llama-3-8b, override: {sequence: 1024}}", "plan.stages=2"});
+  const Experiment experts = scenario({"model={base: mixtral-8x7b, override: {sequence: 1024}}", "plan.stages=8"});
+  for (const char* module : {"attn_norm", "qkv_linear", "attn_proj", "mlp_norm"})
+    for (const Experiment* e : {&dense, &experts}) CHECK(inputs(*e, module, Recomputation::None) == kHidden);
+  CHECK(inputs(dense, "core_attn", Recomputation::None) == kHidden + 2 * kKeys);
+  CHECK(inputs(dense, "moe_act", Recomputation::None) == 0);
+  CHECK(inputs(experts, "expert_fc1", Recomputation::None) == 2 * kHidden);
+  CHECK(inputs(experts, "moe_act", Recomputation::None) == 2 * 2 * kExperts);
+  CHECK(inputs(experts, "fused_group_mlp", Recomputation::None) == 2 * (kHidden + 3 * kExperts));
+  // A backward recomputes what norms make, so it is not there; their own inputs are.
+  CHECK(inputs(dense, "qkv_linear", Recomputation::Norms) == 0);
+  CHECK(inputs(dense, "attn_norm", Recomputation::Norms) == kHidden);
+  CHECK(inputs(experts, "moe_act", Recomputation::ExpertActivations) == 2 * 2 * kExperts);
+}
+
+TEST_CASE("modules move a part of each stash: all of it at most, and a share of that part") {
+  const auto moved = [](const std::string& offload) {
+    return simulated({"model={base: gpt2-medium, override: {flash_attention: true}}", "plan.offload=" + offload})
+        .metric("offloaded_bytes");
+  };
+  const double whole = moved("{activations: 100 %, late: false}");
+  const double attention = moved("{modules: [core_attn, attn_proj], late: false}");
+  const double norms = moved("{modules: [attn_norm, mlp_norm], late: false}");
+  CHECK(attention == doctest::Approx(4 * norms / 2).epsilon(1e-6));  // Q, K, V and the result have a width each.
+  CHECK(moved("{modules: [core_attn, attn_proj, attn_norm, mlp_norm], late: false}") ==
+        doctest::Approx(attention + norms).epsilon(1e-6));
+  CHECK(attention + norms < whole);
+  CHECK(moved("{activations: 25 %, modules: [core_attn], late: false}") ==
+        doctest::Approx(0.25 * 3 * norms / 2).epsilon(1e-6));
+  const Offload offload = *compiled({"plan.offload={modules: [core_attn]}"}).experiment.plan.offload;
+  CHECK(to_text(offload) == "{activations: 100 %, modules: [core_attn]}");
+  CHECK(short_text(offload) == "core_attn");
+}
+
 TEST_CASE("what cannot be offloaded is refused") {
   std::string text;
   CHECK(std::string(problem_of({"cluster=dgx-a100-x2", "plan.offload={activations: 50 %}"}, text)) ==
@@ -148,6 +191,10 @@ TEST_CASE("what cannot be offloaded is refused") {
         "stage 's0' recomputes all, so it keeps its input alone, which the recomputation reads before the backward");
   CHECK(std::string(problem_of({"plan.offload={activations: full}", "cluster.host.memory=100 MiB"}, text))
             .starts_with("the host 'node0' would keep "));
+  CHECK(std::string(problem_of({"plan.offload={modules: [moe_act]}"}, text)) ==
+        "no layer of the model has the module moe_act");
+  CHECK(std::string(problem_of({"plan.offload={modules: [attn_norm]}", "plan.recompute=layers"}, text)) ==
+        "stage 's0' recomputes layers, of which it keeps little more than their inputs");
 }
 
 }  // namespace stagecraft::offload_experiment_test
