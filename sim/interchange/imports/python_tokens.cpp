@@ -152,4 +152,30 @@ std::vector<PythonLine> python_lines(const std::string& text, const std::string&
   return PythonTokenizer(text, file).lines();
 }
 
+std::size_t assignment_target(const std::vector<PythonToken>& line) {
+  constexpr std::string_view kKeywords[] = {"if", "else", "for", "while", "with", "try", "finally", "lambda", "del"};
+  if (std::any_of(std::begin(kKeywords), std::end(kKeywords), [&](auto word) { return line[0].is(word); })) return 0;
+  std::size_t i = 0;
+  while (i < line.size() && line[i].kind == PythonToken::Kind::Name && i + 2 < line.size() && line[i + 1].is("."))
+    i += 2;
+  if (i >= line.size() || line[i].kind != PythonToken::Kind::Name) return 0;
+  const std::size_t size = ++i;
+  if (i < line.size() && line[i].is(":"))
+    while (i < line.size() && !line[i].is("=")) ++i;
+  return i < line.size() && line[i].is("=") && last_assignment(line) == i ? size : 0;
+}
+
+std::size_t last_assignment(const std::vector<PythonToken>& line) {
+  std::size_t last = line.size();
+  int open = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    open += line[i].is("(") || line[i].is("[") || line[i].is("{");
+    open -= line[i].is(")") || line[i].is("]") || line[i].is("}");
+    const bool assigns = line[i].is("=") || line[i].is("+=") || line[i].is("-=") || line[i].is("*=") ||
+                         line[i].is("/=") || line[i].is("//=") || line[i].is("**=") || line[i].is(":=");
+    if (open == 0 && assigns) last = i;
+  }
+  return last;
+}
+
 }  // namespace stagecraft

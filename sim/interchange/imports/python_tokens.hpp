@@ -26,4 +26,9 @@ struct PythonLine {
 /// The statements of a Python file. InputError with its place for what is no Python.
 std::vector<PythonLine> python_lines(const std::string& text, const std::string& file);
 
+/// The last "=", also of "+=", that no bracket encloses; the number of tokens where there is none.
+std::size_t last_assignment(const std::vector<PythonToken>&);
+/// Tokens before the "=" of an assignment to a name or an attribute; 0 for other statements.
+std::size_t assignment_target(const std::vector<PythonToken>&);
+
 }  // namespace stagecraft

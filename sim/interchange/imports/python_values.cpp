@@ -4,9 +4,6 @@
 #include "sim/interchange/imports/python_values.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -14,16 +11,20 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
+#include "sim/interchange/imports/python_changes.hpp"
 #include "sim/interchange/imports/python_tokens.hpp"
 
 namespace stagecraft {
 namespace {
 
-using PythonRef = std::shared_ptr<PythonValue>;
-
-using PythonNames = std::map<std::string, PythonRef>;
-
 constexpr int kMostCalls = 1000, kDeepestCall = 20, kDeepestValue = 50, kMostElements = 100'000, kMostObjects = 2000;
+
+int elements_of(const Json& value) {
+  int count = 1;
+  if (value.is_array())
+    for (const Json& item : value.items()) count += elements_of(item);
+  return count;
+}
 
 class PythonInterpreter {
  public:
@@ -39,7 +40,7 @@ class PythonInterpreter {
       if (line[0].is("def")) continue;
       if (line[0].is("from"))
         read_import(line, globals_);
-      else if (end_of_block(i) == i + 1 && target_size(line) > 0)
+      else if (end_of_block(i) == i + 1 && assignment_target(line) > 0)
         assign(line, globals_);
       else
         for (std::size_t inner = i; inner < end_of_block(i); inner = after_scope(inner))
@@ -62,17 +63,6 @@ class PythonInterpreter {
   }
 
  private:
-  /// Reads one expression from the tokens of a line.
-  struct Cursor {
-    const std::vector<PythonToken>& tokens;
-    std::size_t at;
-    PythonNames& names;
-    int depth = 0;
-
-    bool is(std::string_view mark) const { return at < tokens.size() && tokens[at].is(mark); }
-    bool take(std::string_view mark) { return is(mark) && ++at; }
-  };
-
   [[noreturn]] void refuse_at(const PythonToken& token, std::string message, std::string help) const {
     refuse_python(file_, token.line, token.column, std::move(message), std::move(help));
   }
@@ -99,36 +89,8 @@ class PythonInterpreter {
       if (line[i].kind != PythonToken::Kind::Name) continue;
       const PythonToken& name = line[is_renamed ? i += 2 : i];
       imports_[name.text] = module;
-      if (find(name.text, names)) names[name.text] = computed(name);
+      if (find_name(name.text, names, globals_)) names[name.text] = python_computed(name);
     }
-  }
-
-  /// Tokens before the "=" of an assignment to a name or an attribute; 0 for other statements.
-  static std::size_t target_size(const std::vector<PythonToken>& line) {
-    constexpr std::string_view kKeywords[] = {"if", "else", "for", "while", "with", "try", "finally", "lambda", "del"};
-    if (std::any_of(std::begin(kKeywords), std::end(kKeywords), [&](auto word) { return line[0].is(word); })) return 0;
-    std::size_t i = 0;
-    while (i < line.size() && line[i].kind == PythonToken::Kind::Name && i + 2 < line.size() && line[i + 1].is("."))
-      i += 2;
-    if (i >= line.size() || line[i].kind != PythonToken::Kind::Name) return 0;
-    const std::size_t size = ++i;
-    if (i < line.size() && line[i].is(":"))
-      while (i < line.size() && !line[i].is("=")) ++i;
-    return i < line.size() && line[i].is("=") && last_equals(line) == i ? size : 0;
-  }
-
-  /// The last "=", also of "+=", that no bracket encloses; the size of the line where it has none.
-  static std::size_t last_equals(const std::vector<PythonToken>& line) {
-    std::size_t last = line.size();
-    int open = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      open += line[i].is("(") || line[i].is("[") || line[i].is("{");
-      open -= line[i].is(")") || line[i].is("]") || line[i].is("}");
-      const bool assigns = line[i].is("=") || line[i].is("+=") || line[i].is("-=") || line[i].is("*=") ||
-                           line[i].is("/=") || line[i].is("//=") || line[i].is("**=") || line[i].is(":=");
-      if (open == 0 && assigns) last = i;
-    }
-    return last;
   }
 
   /// A statement at the top of a file, or in a block there, that is not followed: only running it tells what the names
@@ -136,47 +98,29 @@ class PythonInterpreter {
   void pass_over(const std::vector<PythonToken>& line) {
     if (line[0].is("from")) return read_import(line, globals_);
     const bool is_import = line[0].is("import");
-    std::size_t targets = last_equals(line);
+    std::size_t targets = last_assignment(line);
     if (targets == line.size() && !line[0].is("del")) targets = line[0].is("def") || line[0].is("class") ? 2 : 0;
     for (std::size_t i = 0; line[0].is("for") && i < line.size() && !line[i].is("in"); ++i) targets = i + 1;
     for (std::size_t i = 0; i < line.size(); ++i) {
       const std::string& name = line[i].text;
       if (line[i].kind != PythonToken::Kind::Name || (i > 0 && line[i - 1].is("."))) continue;
-      const PythonRef value = find(name, globals_);
+      const PythonRef value = find_name(name, globals_, globals_);
       if (value && (!value->callee.empty() || value->plain.is_array())) value->is_computed = true;
       const bool is_bound = is_import ? value != nullptr : i < targets || (i > 0 && line[i - 1].is("as"));
-      if (is_bound) functions_.erase(name), std::erase(names_, name), globals_[name] = computed(line[i]);
+      if (is_bound) functions_.erase(name), std::erase(names_, name), globals_[name] = python_computed(line[i]);
     }
-  }
-
-  static PythonRef computed(const PythonToken& token) {
-    auto value = std::make_shared<PythonValue>();
-    value->is_computed = true;
-    value->line = token.line, value->column = token.column;
-    return value;
-  }
-  static PythonRef plain(Json json, const PythonToken& token) {
-    PythonRef value = computed(token);
-    value->is_computed = false, value->plain = std::move(json);
-    return value;
-  }
-
-  PythonRef find(const std::string& name, const PythonNames& names) const {
-    for (const PythonNames* scope : {&names, &globals_})
-      if (const auto it = scope->find(name); it != scope->end()) return it->second;
-    return nullptr;
   }
 
   /// Assigns to a name, or to an attribute of an object that the file makes.
   void assign(const std::vector<PythonToken>& line, PythonNames& names) {
-    const std::size_t size = target_size(line);
+    const std::size_t size = assignment_target(line);
     std::size_t begin = size;
     while (!line[begin].is("=")) ++begin;
-    Cursor cursor{line, begin + 1, names};
+    PythonCursor cursor{line, begin + 1, names, globals_};
     PythonRef value = expression(cursor);
-    if (cursor.at < line.size()) value = computed(line[begin]);
+    if (cursor.at < line.size()) value = python_computed(line[begin]);
     if (size == 1) return names[line[0].text] = value, void();
-    PythonRef object = find(line[0].text, names);
+    PythonRef object = find_name(line[0].text, names, globals_);
     for (std::size_t i = 2; object && i + 1 < size; i += 2) object = attribute(*object, line[i]);
     if (!object || !has_attributes(*object))
       refuse_at(line[0], "only running the file tells what this object is, and whether others have it too",
@@ -185,9 +129,6 @@ class PythonInterpreter {
     if (field != value) field = of_its_own(value);
   }
 
-  static bool has_attributes(const PythonValue& value) {
-    return value.is_attribute || (!value.is_computed && !value.callee.empty());
-  }
   /// Objects within objects are freed by recursion.
   void count_object(const PythonToken& at) {
     if (++objects_ > kMostObjects)
@@ -195,32 +136,24 @@ class PythonInterpreter {
   }
   /// An attribute that the file did not assign is what its object has there.
   PythonRef attribute(PythonValue& object, const PythonToken& name) {
-    if (!has_attributes(object)) return computed(name);
+    if (!has_attributes(object)) return python_computed(name);
     PythonRef& field = object.fields[name.text];
-    if (!field) count_object(name), field = computed(name), field->is_attribute = true;
+    if (!field) count_object(name), field = python_computed(name), field->is_attribute = true;
     return field;
   }
-  /// A part of one object that another gets has values that only running the file tells.
-  static PythonRef of_its_own(PythonRef value) {
-    if (!value->is_attribute) return value;
-    value = std::make_shared<PythonValue>(*value);
-    value->is_attribute = false;
-    return value;
-  }
-
   /// The result of the function that begins at a line.
   PythonRef run(std::size_t line, PythonNames names) {
     const std::size_t end = end_of_block(line);
     for (std::size_t i = line + 1; i < end; i = end_of_block(i)) {
       const std::vector<PythonToken>& tokens = lines_[i].tokens;
       if (tokens[0].is("return")) {
-        Cursor cursor{tokens, 1, names};
-        PythonRef value = tokens.size() > 1 ? expression(cursor) : plain(Json(), tokens[0]);
-        return cursor.at < tokens.size() ? computed(tokens[0]) : value;
+        PythonCursor cursor{tokens, 1, names, globals_};
+        PythonRef value = tokens.size() > 1 ? expression(cursor) : python_literal(Json(), tokens[0]);
+        return cursor.at < tokens.size() ? python_computed(tokens[0]) : value;
       }
       execute(i, names);
     }
-    return plain(Json(), lines_[line].tokens[0]);
+    return python_literal(Json(), lines_[line].tokens[0]);
   }
 
   void execute(std::size_t line, PythonNames& names) {
@@ -232,14 +165,15 @@ class PythonInterpreter {
                                      [](const PythonToken& token) { return token.kind == PythonToken::Kind::String; });
     if (is_text || begins({"pass", "assert", "import"})) return;
     if (tokens[0].is("from")) return read_import(tokens, names);
-    if (begins({"def", "class"}) && tokens.size() > 1) return names[tokens[1].text] = computed(tokens[1]), void();
-    if (end_of_block(line) == line + 1 && target_size(tokens) > 0) return assign(tokens, names);
+    if (begins({"def", "class"}) && tokens.size() > 1)
+      return names[tokens[1].text] = python_computed(tokens[1]), void();
+    if (end_of_block(line) == line + 1 && assignment_target(tokens) > 0) return assign(tokens, names);
     refuse_at(tokens[0], fmt::format("the configuration is computed here, by '{}'", tokens[0].text),
               "write out what it makes, in assignments");
   }
 
   /// An expression up to a comma, a closing bracket or the end of the line; what is not literal is computed.
-  PythonRef expression(Cursor& c) {
+  PythonRef expression(PythonCursor& c) {
     const std::size_t begin = c.at;
     if (begin >= c.tokens.size()) refuse_at(c.tokens.back(), "this is no Python: a value is missing", "write it");
     PythonRef value = c.depth > kDeepestValue ? nullptr : sum(c);
@@ -253,125 +187,63 @@ class PythonInterpreter {
       open -= c.is(")") || c.is("]") || c.is("}");
       has_call = has_call || c.is("(");
     }
-    if (has_call) refuse_objects(c, stop);
-    return computed(c.tokens[begin]);
+    if (has_call) refuse_objects(file_, c, stop);
+    return python_computed(c.tokens[begin]);
   }
 
-  /// Null where an operand is no number.
-  static std::optional<double> number_of(const PythonRef& value) {
-    return value && value->plain.is_number() ? std::optional(value->plain.number()) : std::nullopt;
-  }
-  static PythonRef combine(const PythonRef& left, const PythonRef& right, const PythonToken& mark) {
-    const std::optional<double> a = number_of(left), b = number_of(right);
-    if (!a || !b) return nullptr;
-    const bool whole = left->plain.is_whole() && right->plain.is_whole();
-    const double result = mark.is("+")    ? *a + *b
-                          : mark.is("-")  ? *a - *b
-                          : mark.is("*")  ? *a * *b
-                          : mark.is("**") ? std::pow(*a, *b)
-                          : *b == 0       ? NAN
-                          : mark.is("//") ? std::floor(*a / *b)
-                                          : *a / *b;
-    if (!std::isfinite(result)) return nullptr;
-    const bool is_integer = whole && !mark.is("/") && result == std::floor(result) && std::abs(result) < 9e15;
-    return plain(is_integer ? Json(static_cast<std::int64_t>(result)) : Json(result), mark);
-  }
-
-  PythonRef sum(Cursor& c) {
+  PythonRef sum(PythonCursor& c) {
     PythonRef value = product(c);
     while (value && (c.is("+") || c.is("-"))) {
       const PythonToken& mark = c.tokens[c.at++];
-      value = combine(value, product(c), mark);
+      value = python_arithmetic(value, product(c), mark);
     }
     return value;
   }
-  PythonRef product(Cursor& c) {
+  PythonRef product(PythonCursor& c) {
     PythonRef value = power(c);
     while (value && (c.is("*") || c.is("/") || c.is("//"))) {
       const PythonToken& mark = c.tokens[c.at++];
-      value = combine(value, power(c), mark);
+      value = python_arithmetic(value, power(c), mark);
     }
     return value;
   }
-  PythonRef power(Cursor& c) {
+  PythonRef power(PythonCursor& c) {
     if (c.depth > kDeepestValue) return nullptr;
     ++c.depth;
     const bool is_negative = c.is("-");
-    PythonRef value = is_negative ? plain(Json(0), c.tokens[c.at]) : postfix(c);
+    PythonRef value = is_negative ? python_literal(Json(0), c.tokens[c.at]) : postfix(c);
     if (value && (is_negative || c.is("**"))) {
       const PythonToken& mark = c.tokens[c.at++];
-      value = combine(value, power(c), mark);
+      value = python_arithmetic(value, power(c), mark);
     }
     --c.depth;
     return value;
   }
 
   /// A name with its attributes and calls, or another operand. Null where it is neither.
-  PythonRef postfix(Cursor& c) {
+  PythonRef postfix(PythonCursor& c) {
     if (c.at >= c.tokens.size()) return nullptr;
     const PythonToken& first = c.tokens[c.at];
     if (first.kind != PythonToken::Kind::Name || first.is("not") || first.is("lambda") || first.is("await"))
       return atom(c);
-    if (const std::optional<Json> constant = constant_of(first)) return ++c.at, plain(*constant, first);
+    if (const std::optional<Json> constant = python_constant(first)) return ++c.at, python_literal(*constant, first);
     ++c.at;
     std::string name = first.text;
-    PythonRef value = find(name, c.names);
+    PythonRef value = c.find(name);
     while (c.is(".") && c.at + 1 < c.tokens.size()) {
       name += "." + c.tokens[c.at + 1].text;
       if (value) value = attribute(*value, c.tokens[c.at + 1]);
       c.at += 2;
     }
     if (c.is("(")) return call_of(name, first, c);
-    return value ? value : computed(first);
+    return value ? value : python_computed(first);
   }
 
-  static std::optional<Json> constant_of(const PythonToken& token) {
-    if (token.is("True")) return Json(true);
-    if (token.is("False")) return Json(false);
-    if (token.is("None")) return Json();
-    return {};
-  }
-
-  /// Whether a function that is not in the file leaves its arguments as they are: classes take them as parts, and some
-  /// functions of Python and torchtitan read them.
-  static bool changes_nothing(const std::string& name) {
-    constexpr std::string_view kReaders[] = {
-        "abs",    "bool",    "dict",  "float", "int",   "isinstance", "len",           "list",     "max",
-        "min",    "print",   "range", "round", "set",   "sorted",     "copy",          "deepcopy", "replace",
-        "asdict", "getattr", "str",   "sum",   "tuple", "type",       "model_registry"};
-    const std::string last = name.substr(name.rfind('.') + 1);
-    return last.empty() || std::isupper(static_cast<unsigned char>(last.front())) != 0 ||
-           std::find(std::begin(kReaders), std::end(kReaders), last) != std::end(kReaders);
-  }
-  [[noreturn]] void refuse_change(const PythonToken& at, const std::string& what) const {
-    refuse_at(at, fmt::format("{} may change this object, and only running the file tells how", what),
-              "write out what it assigns, or have the function in this file");
-  }
-  /// An object of the file that tokens from here to the cursor name may be changed by what is not followed.
-  void refuse_objects(const Cursor& c, std::size_t from) const {
-    for (std::size_t i = from; i < c.at; ++i) {
-      const bool is_attribute = i > 0 && c.tokens[i - 1].is(".");
-      const bool is_keyword = i + 1 < c.tokens.size() && c.tokens[i + 1].is("=");
-      if (c.tokens[i].kind != PythonToken::Kind::Name || is_attribute || is_keyword) continue;
-      const PythonRef value = find(c.tokens[i].text, c.names);
-      if (value && has_attributes(*value)) refuse_change(c.tokens[i], "what is computed here");
-    }
-  }
-  /// An argument that begins at a token: an object with a name, or a section of one, which a function may change.
-  void check_argument(const std::string& function, const Cursor& c, std::size_t begin, const PythonValue& value) const {
-    const bool is_named = begin < c.tokens.size() && c.tokens[begin].kind == PythonToken::Kind::Name &&
-                          find(c.tokens[begin].text, c.names) != nullptr;
-    const bool is_section = c.at - begin <= 3;  // config.training; config.training.steps may be a value.
-    const bool is_followed = functions_.contains(function) || changes_nothing(function);
-    if (is_named && is_section && !is_followed && has_attributes(value))
-      refuse_change(c.tokens[begin], fmt::format("'{}', which is not in this file,", function));
-    const bool is_list = begin < c.tokens.size() && (c.tokens[begin].is("[") || c.tokens[begin].is("{"));
-    if (is_list && !is_followed) refuse_objects(c, begin);
-  }
-
-  PythonRef call_of(const std::string& name, const PythonToken& first, Cursor& c) {
-    const PythonRef owner = name == first.text ? nullptr : find(first.text, c.names);
-    if (owner && (has_attributes(*owner) || owner->plain.is_array())) refuse_change(first, fmt::format("'{}()'", name));
+  PythonRef call_of(const std::string& name, const PythonToken& first, PythonCursor& c) {
+    const PythonRef owner = name == first.text ? nullptr : c.find(first.text);
+    if (owner && (has_attributes(*owner) || owner->plain.is_array()))
+      refuse_change(file_, first, fmt::format("'{}()'", name));
+    const bool is_followed = functions_.contains(name) || changes_nothing(name);
     const std::size_t open = c.at;
     auto object = std::make_shared<PythonValue>();
     object->callee = name, object->line = first.line, object->column = first.column;
@@ -383,16 +255,16 @@ class PythonInterpreter {
       if (is_named) c.at += 2;
       const std::size_t begin = c.at;
       PythonRef value = nested(c);
-      check_argument(name, c, begin, *value);
+      if (!is_followed) check_argument(file_, name, c, begin, *value);
       if (is_named && !object->fields.emplace(key, value).second)
         refuse_at(first, fmt::format("this is no Python: '{}' is given twice", key), "correct the file");
       if (!is_named) object->values.push_back(value);
       if (!c.take(",") && !c.is(")")) return nullptr;
     }
     c.take(")");
-    if (is_unpacked && !changes_nothing(name)) refuse_objects(c, open);
+    if (is_unpacked && !changes_nothing(name)) refuse_objects(file_, c, open);
     if (is_unpacked || c.is("(") || c.is(".")) return nullptr;
-    if (find(first.text, c.names)) return nullptr;  // The file itself assigned it.
+    if (c.find(first.text)) return nullptr;  // The file itself assigned it.
     const auto function = functions_.find(name);
     if (function == functions_.end()) {
       count_object(first);
@@ -408,7 +280,7 @@ class PythonInterpreter {
     return result;
   }
 
-  PythonRef nested(Cursor& c) {
+  PythonRef nested(PythonCursor& c) {
     ++c.depth;
     PythonRef value = expression(c);
     --c.depth;
@@ -419,7 +291,7 @@ class PythonInterpreter {
   PythonNames parameters(std::size_t line, const PythonValue& call, const PythonToken& caller) {
     PythonNames names;
     const std::vector<PythonToken>& tokens = lines_[line].tokens;
-    Cursor c{tokens, 3, globals_};
+    PythonCursor c{tokens, 3, globals_, globals_};
     std::size_t places = 0, named = 0;
     bool is_keyword = false, takes_all = false, takes_names = false;
     for (; c.at < tokens.size() && !c.is(")"); c.take(",")) {
@@ -435,7 +307,7 @@ class PythonInterpreter {
       const auto given = call.fields.find(name.text);
       const bool has_place = !is_keyword && !is_names && places < call.values.size();
       if (is_rest || is_names)
-        value = computed(caller);
+        value = python_computed(caller);
       else if (given != call.fields.end() && !has_place)
         value = given->second, ++named;
       else if (has_place)
@@ -451,18 +323,18 @@ class PythonInterpreter {
   }
 
   /// A literal, a list or an expression in parentheses.
-  PythonRef atom(Cursor& c) {
+  PythonRef atom(PythonCursor& c) {
     const PythonToken& first = c.tokens[c.at];
     if (first.kind == PythonToken::Kind::String) {
       std::string text;
       while (c.at < c.tokens.size() && c.tokens[c.at].kind == PythonToken::Kind::String) text += c.tokens[c.at++].text;
-      return plain(Json(std::move(text)), first);
+      return python_literal(Json(std::move(text)), first);
     }
-    if (first.kind == PythonToken::Kind::Number) return ++c.at, number(first);
+    if (first.kind == PythonToken::Kind::Number) return ++c.at, python_number(first);
     if (!first.is("[") && !first.is("(")) return nullptr;
     ++c.at;
     const char* const closing = first.is("[") ? "]" : ")";
-    PythonRef list = plain(Json(Json::Array{}), first);
+    PythonRef list = python_literal(Json(Json::Array{}), first);
     bool has_comma = false;
     while (!c.is(closing)) {
       list->values.push_back(nested(c));
@@ -483,23 +355,6 @@ class PythonInterpreter {
     }
     list->plain = Json(std::move(items));
     return list;
-  }
-
-  static int elements_of(const Json& value) {
-    int count = 1;
-    if (value.is_array())
-      for (const Json& item : value.items()) count += elements_of(item);
-    return count;
-  }
-
-  static PythonRef number(const PythonToken& token) {
-    const char *begin = token.text.data(), *end = begin + token.text.size();
-    std::int64_t whole = 0;
-    if (const auto [at, error] = std::from_chars(begin, end, whole); error == std::errc{} && at == end)
-      return plain(Json(whole), token);
-    double value = 0;
-    const auto [at, error] = std::from_chars(begin, end, value);
-    return error == std::errc{} && at == end ? plain(Json(value), token) : computed(token);
   }
 
   const std::string& file_;
