@@ -44,7 +44,9 @@ class BridgeReader {
     const bool is_command_read = problems.empty();
     const Recipe* const recipe = named_recipe();
     ArgumentList arguments(recipe ? megatron_words(*recipe) : "");
+    offloads_layers_ = arguments.find(kOffloadedLayers).has_value();
     for (BridgeOverride& given : command_.overrides) apply(given, arguments);
+    decide_together(arguments);
     for (const BridgeOverride* given : ddp_overlap_) overrule(*given, arguments);
     if (!recipe || !is_command_read) throw InputError(std::move(problems));
     try {
@@ -194,8 +196,31 @@ class BridgeReader {
     refuse(given, suggest(given.value, names));
   }
 
+  void set_switch(BridgeOverride& given, bool& is_on, const char* option) {
+    const std::string value = lower_case(given.value);
+    if (value != "true" && value != "false") return refuse(given, "true or false");
+    is_on = value == "true";
+    if (is_on) given.option = option;
+  }
+
+  /// Keys that count together with another one, after all overrides: either section switches Megatron-FSDP on, and
+  /// layers go to host memory where a switch and their number say so.
+  void decide_together(ArgumentList& arguments) {
+    if (divides_weights_) arguments.set(kFsdp, "");
+    const std::optional<std::string> layers = arguments.find(kOffloadedLayers);
+    if (layers && !offloads_layers_) {
+      arguments.remove(kOffloadedLayers);
+      overruled_.push_back(fmt::format(
+          "Megatron-Bridge passes over model.cpu_offloading_num_layers={} without model.cpu_offloading=true", *layers));
+    }
+    if (!layers && offloads_layers_)
+      overruled_.emplace_back("model.cpu_offloading=true offloads nothing without model.cpu_offloading_num_layers");
+  }
+
   void apply(BridgeOverride& given, ArgumentList& arguments) {
     const BridgeKey key = bridge_key(given.key);
+    if (given.key == "dist.use_megatron_fsdp") return set_switch(given, divides_weights_, kFsdp);
+    if (given.key == "model.cpu_offloading") return set_switch(given, offloads_layers_, "");
     if (const std::optional<MegatronUse> use = use_of_bridge_key(key, given.key)) {
       if (*use == MegatronUse::WithoutUse) return command_.without_use.push_back(given.key);
       return passed_over_.emplace_back(*use, fmt::format("{}={}", given.key, given.value)), void();
@@ -256,14 +281,18 @@ class BridgeReader {
   void name_as_given(std::string& note) const {
     for (auto given = command_.overrides.rbegin(); given != command_.overrides.rend(); ++given) {
       const std::string option = "--" + given->option;
-      const bool is_named = !given->option.empty() && note.starts_with(option) &&
-                            (note.size() == option.size() || note[option.size()] == ' ' || note[option.size()] == ':');
+      const bool is_named =
+          !given->option.empty() && note.starts_with(option) &&
+          (note.size() == option.size() || std::string_view(" ,:").find(note[option.size()]) != std::string::npos);
       if (is_named) return static_cast<void>(note.replace(0, option.size(), given->key));
     }
   }
 
+  static constexpr const char *kFsdp = "use-megatron-fsdp", *kOffloadedLayers = "cpu-offloading-num-layers";
+
   const std::string& file_;
   BridgeCommand command_;
+  bool divides_weights_ = false, offloads_layers_ = false;
   std::vector<std::pair<MegatronUse, std::string>>
       passed_over_;                                 ///< Overrides that no option stands for, by their use.
   std::vector<const BridgeOverride*> ddp_overlap_;  ///< Overrides of ddp that may be overruled.

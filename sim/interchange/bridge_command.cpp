@@ -123,10 +123,18 @@ class CommandReader {
           words.back() += word;
         else
           words.push_back(word);
+        drop_quotes(words.back());
         is_open = words.back().find('[') != std::string::npos && words.back().find(']') == std::string::npos;
       }
     }
     return words;
+  }
+
+  /// Quotes around a whole word are for the shell.
+  static void drop_quotes(std::string& word) {
+    const bool is_quoted =
+        word.size() > 1 && (word.front() == '"' || word.front() == '\'') && word.back() == word.front();
+    if (is_quoted) word = word.substr(1, word.size() - 2);
   }
 
   void name_recipe(const std::string& name) {

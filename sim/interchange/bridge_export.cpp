@@ -23,7 +23,7 @@ std::string override_of(const std::string& section, const std::string& option,
     return fmt::format("{}={}", key, value.has_value() != is_inverted ? "true" : "false");
   const bool is_degree = option.ends_with("-size") && option.find("virtual") == std::string::npos;
   if (!value) return key + (is_degree ? "=1" : "=null");
-  const bool is_list = option == "recompute-modules";
+  const bool is_list = option == "recompute-modules" || option == "offload-modules";
   std::string words = *value;
   if (is_list) std::replace(words.begin(), words.end(), ' ', ',');
   return fmt::format("{}={}", key, is_list ? "[" + words + "]" : words);
@@ -42,10 +42,14 @@ std::string format_of(const ArgumentList& arguments) {
 /// The overrides that turn the arguments of a recipe into the arguments of a plan.
 std::vector<std::string> overrides_from(const ArgumentList& recipe, const ArgumentList& plan) {
   std::vector<std::string> overrides;
-  for (const auto& [section, options] : planned_options())
-    for (const std::string& option : split(options, ' '))
-      if (recipe.find(option) != plan.find(option))
-        overrides.push_back(override_of(section, option, plan.find(option)));
+  for (const BridgeNames& list : planned_options())
+    for (const std::string& option : list.words()) {
+      const std::optional<std::string> value = plan.find(option);
+      if (recipe.find(option) == value) continue;
+      const bool is_switched = option == "cpu-offloading-num-layers";  // Its number alone offloads nothing.
+      if (is_switched) overrides.push_back(fmt::format("model.cpu_offloading={}", value.has_value()));
+      if (value || !is_switched) overrides.push_back(override_of(std::string(list.section), option, value));
+    }
   if (const std::string format = format_of(plan); format != format_of(recipe) && !format.empty())
     overrides.push_back("mixed_precision=" + format);
   return overrides;
@@ -94,6 +98,7 @@ FrameworkConfiguration bridge_overrides(const PlannedExperiment& p) {
       "--nodes {} --gpus-per-node {} --recipe {}\n",
       devices / each, each, bridge_name(*nearest));
   for (const std::string& one : overrides) text += one + "\n";
+  erase_if(written.notes, [](const std::string& note) { return note.starts_with("routers "); });  // A recipe has one.
   return {std::move(text), std::move(written.notes)};
 }
 

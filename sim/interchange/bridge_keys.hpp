@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/interchange/imports/megatron_options.hpp"
@@ -24,11 +25,15 @@ std::optional<MegatronUse> use_of_bridge_key(const BridgeKey&, const std::string
 /// "model.tensor_model_parallel_size" for an option in a section.
 std::string bridge_key_of(const std::string& section, const std::string& option);
 
-/// Options that a plan decides, by the sections of their overrides. The rest is the model of a recipe.
-struct PlannedOptions {
-  const char *section, *options;
+/// Names of one use in a section: options of Megatron-LM where a field stands for them, else keys without the section.
+struct BridgeNames {
+  MegatronUse use;
+  std::string_view section, names;
+
+  std::vector<std::string> words() const;
 };
-std::span<const PlannedOptions> planned_options();
+/// Options that a plan decides, by the sections of their overrides. The rest is the model of a recipe.
+std::span<const BridgeNames> planned_options();
 /// The section of an option of a plan.
 std::string section_of(const std::string& option);
 /// `section`, where Megatron-Bridge may have the option there; else where it has it.

@@ -119,6 +119,16 @@ std::string recomputation_words(const Recipe& r) {
   return " --recompute-granularity selective --recompute-modules " + r.recompute.substr(10);
 }
 
+/// A remark "offload 20 layers" or "offload core_attn attn_proj".
+std::string offload_words(const Recipe& r) {
+  constexpr std::string_view kWord = "offload ", kLayers = " layers";
+  const std::size_t at = r.remarks.find(kWord);
+  if (at == std::string::npos) return "";
+  const std::string what = r.remarks.substr(at + kWord.size(), r.remarks.find(';', at) - at - kWord.size());
+  if (what.ends_with(kLayers)) return " --cpu-offloading-num-layers " + what.substr(0, what.size() - kLayers.size());
+  return " --fine-grained-activation-offloading --offload-modules " + what;
+}
+
 std::string expert_words(const Recipe& r) {
   if (r.experts == 0) return "";
   std::string text =
@@ -149,7 +159,7 @@ std::string megatron_words(const Recipe& r) {
   for (const auto& [precision, bridge, options] : bridge_formats())
     if (r.precision == precision) text += std::string(" ") + options;
   if (r.gradient_bytes == 2) text += " --grad-reduce-in-bf16";
-  text += recomputation_words(r);
+  text += recomputation_words(r) + offload_words(r);
   text += r.shard == "optimizer" ? " --use-distributed-optimizer"
                                  : fmt::format(
                                        " --use-megatron-fsdp --ckpt-format fsdp_dtensor "

@@ -246,20 +246,38 @@ class MegatronWriter {
     if (shape_.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape_.shard_copies()));
   }
 
+  /// Whether all stages move a share that the scenario says.
+  bool says_what_moves() const {
+    const Offload& offload = *p_.experiment.plan.offload;
+    return !offload.selective && offload.chunks == 0;
+  }
+
   /// Whole layers, without a pipeline and recomputation; nothing where Megatron-LM does not say what the plan does.
   std::optional<int> offloaded_layers() const {
     const auto& offload = p_.experiment.plan.offload;
-    if (!offload || !(offload->activations > 0) || offload->selective || offload->chunks > 0) return {};
+    if (!offload || !(offload->activations > 0) || !says_what_moves() || !offload->modules.empty()) return {};
     const double layers = offload->activations * facts_.layers, whole = std::round(layers);
     const bool is_possible = ranks_ * chunks_ == 1 && shape_.recomputation == Recomputation::None;
     if (!is_possible || std::abs(layers - whole) > 1e-6 || whole < 1 || whole >= facts_.layers) return {};
     return static_cast<int>(whole);
   }
 
+  bool offloads_modules() const {
+    const Offload& offload = *p_.experiment.plan.offload;
+    return offload.moves_stashes() && says_what_moves() && !offload.modules.empty();
+  }
+
   void write_offload() {
     const auto& offload = p_.experiment.plan.offload;
     if (!offload) return;
     if (const std::optional<int> layers = offloaded_layers()) add(fmt::format("cpu-offloading-num-layers {}", *layers));
+    if (offloads_modules()) {
+      add("fine-grained-activation-offloading");
+      add("offload-modules " + join(offload->modules, " "));
+      if (std::find(offload->modules.begin(), offload->modules.end(), "fused_group_mlp") != offload->modules.end())
+        add("use-transformer-engine-op-fuser");
+      if (offload->activations < 1) add("activation-offload-fraction " + shortest(offload->activations));
+    }
     if (!(offload->optimizer > 0)) return;
     add("optimizer-cpu-offload");
     if (offload->optimizer < 1) add(fmt::format("optimizer-offload-fraction {}", shortest(offload->optimizer)));
@@ -363,12 +381,19 @@ class MegatronWriter {
       notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
     if (p_.experiment.run.buckets && shape_.sharding > StateSharding::Optimizer)
       not_written("run.gradient_buckets, because FSDP sums gradients layer by layer");
-    if (const auto& offload = p_.experiment.plan.offload; offload && offload->moves_stashes() && !offloaded_layers())
-      not_written(
-          "plan.offload.activations, which is no number of layers; Megatron-LM has "
-          "--fine-grained-activation-offloading by modules");
+    if (const auto& offload = p_.experiment.plan.offload; offload && offload->moves_stashes()) {
+      if (!offloaded_layers() && !offloads_modules())
+        not_written(
+            "plan.offload.activations, which is neither a number of layers nor one share of `modules` in all stages");
+      else if (offload->late && ranks_ > 1)
+        not_written("plan.offload.late, as no forward of Megatron-LM waits");
+    }
     if (facts_.expert_nodes > 0 && facts_.expert_groups == 0)
       not_written("model.experts.nodes, as the model does not say in how many groups the experts are");
+    if (facts_.experts > 0)
+      notes_.emplace_back(
+          "routers score by softmax, as in Megatron-LM without --moe-router-score-function, and have no bias; add the "
+          "options of your model's router");
     if (shape_.recomputes_outputs() && has_other_outputs())
       not_written("activations of dense layers and norms of heads, which plan.recompute: outputs computes again");
     if (facts_.output_norms) not_written("norms of the outputs of attention and dense layers");

@@ -30,7 +30,9 @@ void read_groups(MegatronArguments& a, TrainingSetup& s) {
 }
 
 void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
-  if (a.flag(s, "use-distributed-optimizer", "plan.shard", "optimizer")) s.shard = "optimizer";
+  const bool has_fsdp = a.has("use-megatron-fsdp") || a.has("use-custom-fsdp");  // It has this optimizer anyway.
+  if (a.take("use-distributed-optimizer") && !has_fsdp)
+    s.shard = "optimizer", note_match(s, "use-distributed-optimizer", "plan.shard", s.shard);
   if (const std::string stage = a.word("zero-stage"); !stage.empty()) {  // Megatron-DeepSpeed.
     s.shard = stage == "1" ? "optimizer" : stage == "2" ? "gradients" : stage == "3" ? "weights" : "none";
     note_match(s, "zero-stage", "plan.shard", s.shard);
@@ -197,8 +199,8 @@ TrainingSetup read_megatron(const std::string& text, const std::string& file, co
   read_groups(arguments, setup);
   read_megatron_pipeline(arguments, setup, shape);
   read_divided_state(arguments, setup);
-  read_megatron_offload(arguments, setup, shape, options);
   read_megatron_recomputation(arguments, setup, shape);
+  read_megatron_offload(arguments, setup, shape, options);
   read_precision(arguments, setup);
   read_gradient_bytes(arguments, setup);
   read_dropout(arguments, setup, shape.flash_attention);

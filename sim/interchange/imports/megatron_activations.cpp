@@ -8,6 +8,7 @@
 #include "sim/config/library.hpp"
 #include "sim/config/units.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/offloaded_arrays.hpp"
 #include "sim/cost/stage_shape.hpp"
 #include "sim/experiment/scenario.hpp"
 #include "sim/interchange/imports/megatron_arguments.hpp"
@@ -65,6 +66,39 @@ std::string offloaded_layers(MegatronArguments& a, TrainingSetup& s, const Megat
   return fmt::format("activations: {} %", shortest(100.0 * layers / shape.layers));
 }
 
+/// Inputs of modules of each layer. Of several modules Megatron-LM takes the first part in the order of the forward,
+/// which is a share of all of them here, and it lets no forward wait.
+std::string offloaded_modules(MegatronArguments& a, TrainingSetup& s) {
+  const char* const option = "offload-modules";
+  if (!a.take("fine-grained-activation-offloading")) {
+    if (a.has(option))
+      s.without_use.push_back(a.take_written(option) + " without --fine-grained-activation-offloading");
+    return {};
+  }
+  const bool has_experts = a.has("num-experts");
+  std::string modules;
+  for (const std::string& name : a.words(option)) {
+    const std::vector<std::string>& names = offload_modules();
+    if (is_module_of_experts(name) && !has_experts)
+      s.without_use.push_back(fmt::format("--{} {} without experts", option, name));
+    else if (std::find(names.begin(), names.end(), name) == names.end())
+      s.unmodeled.push_back(fmt::format("--{} {}", option, name));
+    else
+      modules += (modules.empty() ? "" : ", ") + name;
+  }
+  if (modules.empty()) return {};
+  if (s.recompute == "layers") {
+    s.without_use.push_back(
+        fmt::format("--{} with --recompute-granularity full, which keeps no inputs of modules", option));
+    return {};
+  }
+  const double share = a.find_share("activation-offload-fraction").value_or(1);
+  std::string text = fmt::format("activations: {} %, modules: [{}]", shortest(100 * share), modules);
+  if (s.ranks > 1) text += ", late: false";
+  note_match(s, option, "plan.offload", "{" + text + "}");
+  return text;
+}
+
 }  // namespace
 
 std::optional<Cluster> cluster_named_by(const SetupOptions& options) {
@@ -76,16 +110,21 @@ std::optional<Cluster> cluster_named_by(const SetupOptions& options) {
 void read_megatron_offload(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape,
                            const SetupOptions& options) {
   TrainingSetup read = s;
-  const std::string layers = offloaded_layers(a, read, shape), states = offloaded_states(a, read);
-  if (layers.empty() && states.empty()) return;
-  const std::optional<Cluster> cluster = cluster_named_by(options);
-  if (!cluster || cluster->memories.empty()) {
-    if (!layers.empty()) s.unmodeled.emplace_back("--cpu-offloading-num-layers, as the cluster has no `host`");
-    if (!states.empty()) s.unmodeled.emplace_back("--optimizer-cpu-offload, as the cluster has no `host`");
+  std::vector<std::string> parts, flags;
+  const auto add = [&](std::string part, std::string flag) {
+    if (!part.empty()) parts.push_back(std::move(part)), flags.push_back(std::move(flag));
+  };
+  add(offloaded_layers(a, read, shape), "--cpu-offloading-num-layers");
+  if (std::string modules = offloaded_modules(a, read); !modules.empty())
+    add(std::move(modules), "--fine-grained-activation-offloading " + a.written("offload-modules"));
+  add(offloaded_states(a, read), "--optimizer-cpu-offload");
+  const std::optional<Cluster> cluster = parts.empty() ? std::nullopt : cluster_named_by(options);
+  if (!parts.empty() && (!cluster || cluster->memories.empty())) {
+    for (const std::string& flag : flags) s.unmodeled.push_back(flag + ", as the cluster has no `host`");
     return;
   }
   s = std::move(read);
-  s.offload = fmt::format("{{{}{}{}}}", layers, layers.empty() || states.empty() ? "" : ", ", states);
+  if (!parts.empty()) s.offload = "{" + join(parts) + "}";
 }
 
 /// Until 2022 --checkpoint-activations was the recomputation of whole layers, and --recompute-method alone for some

@@ -74,6 +74,29 @@ std::size_t first_argument(std::span<const ShellWord> words, std::size_t first_o
   return after;
 }
 
+/// "[a b]" and "a,b" as two values.
+std::vector<std::string> parts_of(std::string value) {
+  std::replace_if(
+      value.begin(), value.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
+  std::vector<std::string> parts = split(value, ' ');
+  erase_if(parts, [](const std::string& part) { return part.empty(); });
+  return parts;
+}
+
+/// "no whole number" of a word that an option does not take, and what it takes.
+std::pair<const char*, std::string> lacks(const MegatronOption& option) {
+  switch (option.word) {
+    case MegatronWord::Whole:
+      return {"no whole number", "a whole number"};
+    case MegatronWord::Real:
+      return {"no number", "a number"};
+    case MegatronWord::Pattern:
+      return {"neither a whole number nor a list of layers", "a list such as [0]*3+[1]*58"};
+    default:
+      return {"none of its choices", "one of " + join(option.choices)};
+  }
+}
+
 /// Whether a note names the option, which longer names contain.
 bool is_noted(const TrainingSetup& s, const std::string& option) {
   for (const std::vector<std::string>* list :
@@ -100,7 +123,7 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
     refuse_all("there is no --num-layers, so these are not the arguments of Megatron-LM",
                "give the script that starts the training, or a file with its arguments");
   refuse_computed();
-  check_choices();
+  check_words();
 }
 
 /// Commands that do not train are passed over.
@@ -217,17 +240,22 @@ void MegatronArguments::refuse_computed() {
 }
 
 /// Other versions and forks have other choices.
-void MegatronArguments::check_choices() {
-  for (const auto& [name, argument] : given_)
-    if (find_megatron_option(name)->older) return;
+void MegatronArguments::check_words() {
+  const bool is_older = std::any_of(given_.begin(), given_.end(),
+                                    [](const auto& given) { return find_megatron_option(given.first)->older; });
   for (const auto& [name, argument] : given_) {
-    const std::vector<std::string>& choices = find_megatron_option(name)->choices;
-    if (choices.empty()) continue;
-    for (const std::string& value : argument.values)
-      if (!is_variable(value) && std::find(choices.begin(), choices.end(), value) == choices.end())
-        refuse(name, fmt::format("Megatron-LM's parser refuses '{}', which is none of its choices", value),
-               "one of " + join(choices));
+    const MegatronOption& option = *find_megatron_option(name);
+    if (is_older && option.word == MegatronWord::Choice) continue;
+    const bool is_list = option.max_words > 1;
+    for (const std::string& given : argument.values)
+      for (const std::string& value : is_list ? parts_of(given) : std::vector{given}) {
+        if (is_computed(value) || option.takes(value)) continue;
+        const auto& [lack, help] = lacks(option);
+        add_problem(argument.line, "--" + name,
+                    fmt::format("Megatron-LM's parser refuses '{}', which is {}", value, lack), help);
+      }
   }
+  if (!problems_.empty()) throw InputError(std::move(problems_));
 }
 
 Where MegatronArguments::where(const std::string& name) const {
@@ -263,12 +291,8 @@ std::string MegatronArguments::word(const std::string& name) {
 std::vector<std::string> MegatronArguments::words(const std::string& name) {
   std::vector<std::string> list;
   if (!take(name)) return list;
-  for (std::string value : given_.at(name).values) {
-    std::replace_if(
-        value.begin(), value.end(), [](char c) { return c == '[' || c == ']' || c == ','; }, ' ');
-    for (std::string& part : split(value, ' '))
-      if (!part.empty()) list.push_back(std::move(part));
-  }
+  for (const std::string& value : given_.at(name).values)
+    for (std::string& part : parts_of(value)) list.push_back(std::move(part));
   return list;
 }
 
@@ -330,7 +354,9 @@ void MegatronArguments::sort_others(TrainingSetup& s) const {
       if (!is_noted(s, "--" + name)) together += (together.empty() ? "" : " ") + written(name);
       continue;
     }
-    const MegatronUse use = find_megatron_option(name)->use;
+    const MegatronOption& option = *find_megatron_option(name);
+    const bool is_usual = argument.values == std::vector<std::string>{option.fallback};
+    const MegatronUse use = is_usual ? MegatronUse::WithoutUse : option.use;
     (use == MegatronUse::Time            ? s.unmodeled_time
      : use == MegatronUse::Memory        ? s.unmodeled_memory
      : use == MegatronUse::TimeAndMemory ? s.unmodeled

@@ -20,7 +20,7 @@ namespace stagecraft {
 class MegatronArguments {
  public:
   /// InputError where the text has no arguments of a GPT, and for what the parser of Megatron-LM refuses: an option
-  /// that it does not have, too many or too few words after one, a word that is none of the choices.
+  /// that it does not have, too many or too few words after one, a word that is no number or none of the choices.
   MegatronArguments(const std::string& text, const std::string& file);
 
   bool has(const std::string& name) const { return given_.contains(name); }
@@ -67,7 +67,7 @@ class MegatronArguments {
   void read_launcher(std::span<const ShellWord>);
   void add_problem(int line, const std::string& option, std::string message, std::string help);
   void refuse_computed();
-  void check_choices();
+  void check_words();
 
   const std::string& file_;
   std::map<std::string, Argument> given_;

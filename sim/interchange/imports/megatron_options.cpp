@@ -1,8 +1,10 @@
-// Expands the lists of megatron_option_data.cpp into a table of Megatron-LM's options, finds one by name, and suggests
-// one for a misspelt name.
+// Expands the lists of megatron_option_data.cpp into a table of Megatron-LM's options, finds one by name, suggests one
+// for a misspelt name, and says which words an option takes.
 
 #include "sim/interchange/imports/megatron_options.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <map>
 
@@ -14,10 +16,20 @@ namespace {
 
 using Options = std::map<std::string, MegatronOption>;
 
+void set_word(std::string_view text, MegatronOption& option) {
+  STAGECRAFT_CHECK(text.empty() || text == "int" || text == "float" || text == "pattern" || text.starts_with('{'));
+  if (text == "int") option.word = MegatronWord::Whole;
+  if (text == "float") option.word = MegatronWord::Real;
+  if (text == "pattern") option.word = MegatronWord::Pattern;
+  if (!text.starts_with('{')) return;
+  option.word = MegatronWord::Choice;
+  option.choices = split(text.substr(1, text.size() - 2), ',');
+}
+
 /// "name:{a,b}": see megatron_option_data.cpp.
 void add_option(std::string_view word, const MegatronOptionList& list, Options& options) {
   const std::size_t end = word.find_first_of(":#+*");
-  MegatronOption option{.use = list.use, .older = list.older, .min_words = 0, .max_words = 0, .choices = {}};
+  MegatronOption option{.use = list.use, .older = list.older, .choices = {}, .fallback = {}};
   if (end != std::string_view::npos) {
     constexpr int kAny = std::numeric_limits<int>::max();
     std::string_view rest = word.substr(end + 1);
@@ -25,7 +37,9 @@ void add_option(std::string_view word, const MegatronOptionList& list, Options& 
     option.min_words = count == '*' ? 0 : 1;
     option.max_words = count == '+' || count == '*' ? kAny : 1;
     if (count == '#') option.min_words = option.max_words = read_number(rest).value_or(1);
-    if (rest.starts_with('{')) option.choices = split(rest.substr(1, rest.size() - 2), ',');
+    const std::size_t equals = std::min(rest.find('='), rest.size());
+    set_word(rest.substr(0, equals), option);
+    option.fallback = rest.substr(std::min(equals + 1, rest.size()));
   }
   const bool is_new = options.emplace(word.substr(0, end), std::move(option)).second;
   STAGECRAFT_CHECK(is_new);
@@ -43,7 +57,41 @@ const Options& all_options() {
   return options;
 }
 
+/// As Python's int() reads it: "-1", "+8" and "1_000".
+bool is_whole(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return !text.empty() && is_digit(text.front()) && is_digit(text.back()) && text.find("__") == std::string::npos &&
+         std::all_of(text.begin(), text.end(), [&](char c) { return is_digit(c) || c == '_'; });
+}
+
+/// As Python's float() reads it: whole numbers, "1.", ".5", "1e-5" and "inf".
+bool is_real(std::string_view text) {
+  if (is_whole(text)) return true;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error != std::errc::invalid_argument && stop == text.data() + text.size();
+}
+
 }  // namespace
+
+bool MegatronOption::takes(const std::string& given) const {
+  switch (word) {
+    case MegatronWord::Any:
+      return true;
+    case MegatronWord::Whole:
+      return is_whole(given);
+    case MegatronWord::Real:
+      return is_real(given);
+    case MegatronWord::Pattern:
+      return is_whole(given) || (given.find('[') != std::string::npos &&
+                                 given.find_first_not_of(",0123456789[]()+*") == std::string::npos);
+    case MegatronWord::Choice:
+      return std::find(choices.begin(), choices.end(), given) != choices.end();
+  }
+  return true;
+}
 
 const MegatronOption* find_megatron_option(const std::string& name) {
   const auto entry = all_options().find(name);

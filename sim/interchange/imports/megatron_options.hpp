@@ -12,12 +12,19 @@ namespace stagecraft {
 /// iteration, the memory, both or neither; or it is an option of a launcher.
 enum class MegatronUse : std::uint8_t { Field, Time, Memory, TimeAndMemory, WithoutUse, Launcher };
 
+/// What the parser takes as a word after an option; a pattern is a whole number or a list, such as [0]*3+[1]*58.
+enum class MegatronWord : std::uint8_t { Any, Whole, Real, Pattern, Choice };
+
 /// One option, without the dashes of its name.
 struct MegatronOption {
   MegatronUse use = MegatronUse::Field;
   bool older = false;                ///< Megatron-LM 0.20 does not have it: older versions or forks do.
   int min_words = 0, max_words = 0;  ///< Words that follow it.
-  std::vector<std::string> choices;  ///< Words that it takes; empty: any.
+  MegatronWord word = MegatronWord::Any;
+  std::vector<std::string> choices;  ///< Of MegatronWord::Choice.
+  std::string fallback;              ///< The word that changes nothing; empty: none, or it is not known here.
+
+  bool takes(const std::string& given) const;
 };
 
 /// Options of one kind, as megatron_option_data.cpp writes them.

@@ -109,8 +109,8 @@ constexpr FrameworkRule kMegatronRules[] = {
     {"offload", "offloaded layers: fewer than L, P = 1, no recomputation, no CUDA graphs of layers", "ValueError",
      kConfigures},
     {"activation-offload",
-     "offloaded activations: known modules; attn_proj with core_attn; no parts of recomputed experts; no offloaded "
-     "layers; NVTE_CPU_OFFLOAD_V1=1",
+     "offloaded activations: known modules; attn_proj with core_attn; no parts of recomputed experts, or of layers in "
+     "local CUDA graphs; no expert_fc1 with the overlap of ncclep; no offloaded layers; NVTE_CPU_OFFLOAD_V1=1",
      "AssertionError", kConfigures},
     {"optimizer-offload", "an offloaded optimizer: precision-aware; fp8 weights with delayed scaling alone",
      "AssertionError", kChecks},
@@ -129,6 +129,11 @@ constexpr FrameworkRule kMegatronRules[] = {
     // FSDP.
     {"fsdp-checkpoints", "Megatron-FSDP has checkpoints fsdp_dtensor, and nothing else has", "AssertionError", kChecks},
     {"fsdp-connections", "Megatron-FSDP: CUDA_DEVICE_MAX_CONNECTIONS is not 1", "AssertionError", kChecks},
+    {"fsdp-version",
+     "Megatron-FSDP of version 2: T = P = C = 1; all is divided; no distributed optimizer, fused accumulation, fp8, "
+     "fp4 "
+     "or CUDA graphs",
+     "ValueError", kBuilds},
     {"fsdp-optimizer", "Megatron-FSDP: adam or sgd", "AssertionError", kChecks},
     {"torch-fsdp",
      "FSDP2: P = E = 1; no distributed optimizer, fused accumulation, tied embeddings or fp16; checkpoints torch_dist "

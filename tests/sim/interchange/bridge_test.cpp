@@ -111,6 +111,24 @@ TEST_CASE("ddp overlaps with a distributed optimizer whatever it says, and comm_
   CHECK(problem(std::string(kDense) + " ddp.overlap_grad_reduce=junk").help == "true or false");
 }
 
+TEST_CASE("some keys count together with another one") {
+  const std::string layers = " model.cpu_offloading_num_layers=20",
+                    whole = " model.pipeline_model_parallel_size=1 -vp null";
+  const TrainingSetup off = read(kDense + whole + layers + " model.cpu_offloading=false"),
+                      on = read(kDense + whole + layers + " model.cpu_offloading=true");
+  CHECK(has_note(off.assumed, "passes over model.cpu_offloading_num_layers=20 without model.cpu_offloading=true"));
+  CHECK(has_note(read(kDense + whole + layers).assumed, "passes over model.cpu_offloading_num_layers=20"));
+  CHECK(!has_note(off.unmodeled, "cpu-offloading-num-layers"));
+  CHECK(has_note(on.unmodeled, "model.cpu_offloading_num_layers, as the cluster has no `host`"));
+  CHECK(problem(std::string(kDense) + " model.cpu_offloading=5").help == "true or false");
+  const std::string fsdp = " dist.use_megatron_fsdp=";
+  CHECK(read(kDense + fsdp + "true").shard == "weights");
+  CHECK(read(kDense + fsdp + "true ddp.use_megatron_fsdp=false").shard == "weights");
+  CHECK(read(kDense + fsdp + "false ddp.use_megatron_fsdp=true").shard == "weights");
+  CHECK(read(kDense + fsdp + "false").shard == "optimizer");
+  CHECK(has_note(read(kDense + std::string(" dist.use_torch_fsdp2=true")).unmodeled, "dist.use_torch_fsdp2=true"));
+}
+
 TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(problem("llama3_70b_pretrain_64gpu_h100_bf16_cfg_config").message.find("there is no recipe") !=
         std::string::npos);
@@ -138,6 +156,8 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(read(std::string(kDense) + " ddp.grad_reduce_in_fp32=null").gradient_bytes == 2);
   CHECK(read(std::string(kDense) + " model.recompute_granularity=selective model.recompute_modules=[core_attn, mlp]")
             .recompute == "[mlp]");
+  CHECK(read(std::string(kDense) + " model.recompute_granularity=selective \"model.recompute_modules=[layernorm]\"")
+            .recompute == "[layernorm]");
   CHECK(problem("train.micro_batch_size=1").message == "no recipe is named");
   CHECK(problem("nonsense_config").code == kUnknownRecipe);
   CHECK(has_note(read(std::string(kDense) + " dataset.enable_offline_packing=true").unmodeled, "offline_packing=true"));

@@ -151,6 +151,12 @@ TEST_CASE("an option has as many words as in Megatron-LM") {
   CHECK(says(why_not("--tp-comm-overlaps"), "did you mean '--tp-comm-overlap'?"));
   CHECK(says(why_not("--normalization BatchNorm"), "which is none of its choices"));
   CHECK(says(why_not(kExperts + std::string("--moe-token-dispatcher-type none")), "one of allgather, alltoall, flex"));
+  CHECK(says(why_not("--train-iters 1e6"), "refuses '1e6', which is no whole number"));
+  CHECK(says(why_not("--lr abc"), "refuses 'abc', which is no number"));
+  CHECK(says(why_not("--linear-attention-freq [1,1,x]"), "neither a whole number nor a list of layers"));
+  CHECK(says(why_not("--train-iters ten --lr-decay-style steps"), "one of constant, linear, cosine"));
+  CHECK(why_not("--train-iters 1_000 --lr 1.5e-4 --lr-decay-style WSD --adam-eps .5 --seed -1") == "read");
+  CHECK(why_not("--train-iters $ITERATIONS") == "read");
   // A word after a switch that ends an array, or the arguments, is no word of the switch.
   const TrainingSetup script =
       read_megatron("ARGS=(\n  " + std::string(kModel) +
@@ -165,7 +171,7 @@ TEST_CASE("the table of options has every option once, with its words") {
   for (const MegatronOptionList& list : megatron_option_lists())
     if (!list.older && list.use != MegatronUse::Launcher)
       for (const char c : list.text) count += c == ' ' || c == '\n';
-  CHECK(count - 5 == 867);  // Each list begins with a line break.
+  CHECK(count - 5 == 876);  // Each list begins with a line break.
   struct Row {
     const char* name;
     int min_words;

@@ -42,12 +42,15 @@ SetupOptions options_of(const Case& c) {
   const int nodes = std::max(1, (c.devices + 7) / 8);
   const std::string base = c.chip.find('b') == std::string::npos ? "superpod-h100-256" : "superpod-b200";
   const char* const model = c.name.ends_with("-experts") ? "mixtral-8x7b" : "gpt2-small";
+  const char* const host = c.name.starts_with("offloaded")
+                               ? "host: {memory: 100 TiB, bandwidth: 400 GB/s, down: {bandwidth: 50 GB/s}}\n"
+                               : "";
   return {
       .model = c.framework == "deepspeed" ? model : "",
       .cluster = test::own_file("round_trip_cluster.yaml",
                                 fmt::format("schema: cluster/1\nbase: {}\noverride: {{nodes: {}, type: {{preset: {}, "
-                                            "memory: 10000 GB}}}}\n",
-                                            base, nodes, c.chip)),
+                                            "memory: 10000 GB}}}}\n{}",
+                                            base, nodes, c.chip, host)),
       .devices = c.devices};
 }
 
@@ -203,7 +206,7 @@ TEST_CASE("configurations written by hand are the same after export and import")
     CHECK(round_trip(c) == "same");
     ++count;
   }
-  CHECK(count == 52);
+  CHECK(count == 56);
 }
 
 }  // namespace stagecraft::round_trip_test
