@@ -22,6 +22,10 @@ const std::set<std::string> kWithoutUseHere{
     "wandb",      "gradient_clipping", "flops_profiler",  "csv_monitor",          "comms_logger",
     "checkpoint", "dump_state",        "elasticity",      "data_efficiency",      "curriculum_learning"};
 
+/// Keys of zero_optimization about checkpoints and checks.
+const std::set<std::string> kZeroWithoutUse{"stage3_gather_16bit_weights_on_model_save", "load_from_fp32_weights",
+                                            "elastic_checkpoint", "ignore_unused_parameters"};
+
 /// Keys of AutoEP that change the time: the model of the scenario has these.
 const std::set<std::string> kOfGroups{"num_expert_groups",         "num_limited_groups", "top_k",      "use_grouped_mm",
                                       "disable_triton_grouped_mm", "combine_impl",       "score_apply"};
@@ -193,6 +197,7 @@ class DeepspeedReader {
                            .fp16 = enabled("fp16"),
                            .bf16 = enabled("bf16"),
                            .overlaps_sums = overlap && *overlap == Json(true),
+                           .adds_gradients = adds_gradients(),
                            .offloads_a_part = offloads_a_part(zero),
                            .divides_experts = enabled("expert_parallel"),
                            .divides_otherwise = divides_otherwise(zero)};
@@ -206,6 +211,17 @@ class DeepspeedReader {
         problems.push_back({{file_, 0, 0}, "", message, broken.help, broken.code});
     }
     if (!problems.empty()) throw InputError(std::move(problems));
+  }
+
+  bool adds_gradients() {
+    const Json* operation = json_.find("gradient_allreduce_op");
+    if (operation == nullptr) return false;
+    used_.insert("gradient_allreduce_op");
+    const std::string word = operation->is_string() ? lower_case(operation->text()) : "";
+    if (word != "sum" && word != "mean")
+      refuse("gradient_allreduce_op", "DeepSpeed has no such operation", "mean, or sum");
+    s_.without_use.emplace_back("gradient_allreduce_op");
+    return word == "sum";
   }
 
   static bool offloads_a_part(const Json* zero) {
@@ -250,7 +266,9 @@ class DeepspeedReader {
     for (const auto& [key, value] : zero->members())
       if (key != "stage" && key != "mics_shard_size" &&
           !(has_buckets && (key == "overlap_comm" || key == "reduce_bucket_size")))
-        s_.unmodeled.push_back("zero_optimization." + key);
+        (kZeroWithoutUse.contains(key) || (stage == 3 && key == "overlap_comm" && value == Json(true)) ? s_.without_use
+                                                                                                       : s_.unmodeled)
+            .push_back("zero_optimization." + key);
   }
 
   /// MiCS divides weights over a part of the replicas. -1 is DeepSpeed's own value, without MiCS; below ZeRO-3 it does

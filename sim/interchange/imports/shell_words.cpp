@@ -183,19 +183,20 @@ class ShellReader {
     const std::string name(text_.substr(name_start, at_ - name_start));
     std::string rest;
     if (braces) {
-      const std::size_t close = text_.find('}', at_);
-      const std::size_t stop = close == std::string_view::npos ? text_.size() : close;
+      const std::size_t stop = closing_brace(at_);
       rest = text_.substr(at_, stop - at_);
       at_ = stop == text_.size() ? stop : stop + 1;
     }
     in_word_ = true;
     if ((rest == "[@]" || rest == "[*]") && arrays_.contains(name)) return use_array(name);
     const auto entry = script_.values.find(name);
+    const bool has_default = rest.starts_with(":-") || rest.starts_with(":=");
+    const bool is_set = entry != script_.values.end() && !(has_default && entry->second.empty());
     std::string value(text_.substr(start, at_ - start));
-    if (entry != script_.values.end() && rest.find('[') == std::string::npos)
+    if (is_set && rest.find('[') == std::string::npos)
       value = entry->second;
-    else if (rest.starts_with(":-") || rest.starts_with(":="))
-      value = rest.substr(2);
+    else if (has_default)
+      value = default_value(rest.substr(2));
     // What a command would print is not known, so that its text stays one word.
     const bool is_command = value.find("$(") != std::string::npos || value.find('`') != std::string::npos;
     for (const char c : value)
@@ -203,6 +204,35 @@ class ShellReader {
         end_word();
       else
         add(c);
+  }
+
+  /// The place of the "}" that ends what begins before `at`; the end of the text where there is none.
+  std::size_t closing_brace(std::size_t at) const {
+    for (int depth = 0; at < text_.size(); ++at) {
+      if (text_[at] == '}' && depth-- == 0) return at;
+      depth += text_[at] == '{';
+    }
+    return text_.size();
+  }
+
+  /// A default without its quotes, and with the values of its variables.
+  std::string default_value(const std::string& text) {
+    constexpr int kDeepest = 20;
+    if (depth_ == kDeepest) return text;
+    ShellReader inner(text);
+    inner.depth_ = depth_ + 1;
+    inner.script_.values = std::move(script_.values);
+    while (inner.at_ < text.size()) {
+      const char c = text[inner.at_];
+      if (c == '\'' || c == '"')
+        inner.quoted(c);
+      else if (c == '$' || c == '`')
+        inner.substitute(false);
+      else
+        inner.add(c), ++inner.at_;
+    }
+    script_.values = std::move(inner.script_.values);
+    return std::move(inner.word_);
   }
 
   /// The words of the array stand where it is used.
@@ -277,7 +307,7 @@ class ShellReader {
 
   std::string_view text_;
   std::size_t at_ = 0, characters_ = 0;
-  int line_ = 1;
+  int line_ = 1, depth_ = 0;  ///< Defaults within defaults.
   bool in_word_ = false;
   std::string word_;
   ShellCommand command_, array_words_;

@@ -36,7 +36,10 @@ const std::set<std::string> kSectionsWithoutUse{
 class TorchtitanReader {
  public:
   TorchtitanReader(const std::string& text, const std::string& file, const SetupOptions& options)
-      : file_(file), options_(options), main_(is_torchtitan_command(text) || is_torchtitan_python(text)) {
+      : file_(file),
+        options_(options),
+        main_(is_torchtitan_command(text) || is_torchtitan_python(text)),
+        devices_(options.devices) {
     if (is_torchtitan_python(text)) {
       values_ = read_torchtitan_python(text, file, options.config, main_);
       if (!main_)
@@ -49,6 +52,7 @@ class TorchtitanReader {
                            "leave --config out",
                            "import"}});
       values_ = main_ ? read_torchtitan_command(text, file) : read_toml(text, file);
+      if (main_) read_launcher(text);
       if (!main_) check_keys();
     }
   }
@@ -89,6 +93,17 @@ class TorchtitanReader {
              *help,
              "keys"});
     if (!problems.empty()) throw InputError(std::move(problems));
+  }
+
+  /// What starts the program says how many GPUs there are, where --devices does not.
+  void read_launcher(const std::string& text) {
+    const int launched = launched_gpus(text);
+    if (launched == 0) return;
+    if (devices_ == 0)
+      devices_ = launched, s_.matched.push_back(fmt::format("{} are started -> replicas", pluralize(launched, "GPU")));
+    else if (launched != devices_)
+      s_.assumed.push_back(fmt::format("the command starts {}, and --devices {} counts here",
+                                       pluralize(launched, "process", "es"), devices_));
   }
 
   const TomlValue* take(const std::string& key) {
@@ -174,9 +189,9 @@ class TorchtitanReader {
     }
     const int copies = number(p + "data_parallel_replicate_degree", 1);
     int shards = number(p + "data_parallel_shard_degree", -1, -1);
-    if (shards == -1 && options_.devices > 0) {
+    if (shards == -1 && devices_ > 0) {
       const double each = static_cast<double>(s_.ranks) * s_.tensor * s_.context * copies;
-      shards = std::max(1, static_cast<int>(options_.devices / each));
+      shards = std::max(1, static_cast<int>(devices_ / each));
     } else if (shards < 1) {
       shards = 1;
       knows_shards_ = false;
@@ -292,7 +307,7 @@ class TorchtitanReader {
   /// InputError with every rule that the configuration breaks.
   void check_rules() {
     run_.main = main_;
-    run_.devices = knows_shards_ ? options_.devices : 0;
+    run_.devices = knows_shards_ ? devices_ : 0;
     run_.ranks = s_.ranks, run_.tensor = s_.tensor, run_.context = s_.context;
     run_.expert = knows_shards_ ? s_.expert : 1, run_.expert_tensor = s_.expert_tensor;
     if (!knows_shards_) run_.replicate = 1;
@@ -414,6 +429,7 @@ class TorchtitanReader {
   std::int64_t replicas_ = 1;
   int stages_ = 0;  ///< Pipeline stages; 0: not given.
   bool knows_shards_ = true;
+  int devices_;  ///< GPUs; 0: not known.
 };
 
 }  // namespace

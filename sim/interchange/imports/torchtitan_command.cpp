@@ -4,6 +4,7 @@
 #include "sim/interchange/imports/torchtitan_command.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -31,6 +32,41 @@ std::pair<std::string, std::string> option_at(const ShellCommand& command, std::
   return {key, has_value ? command[++at].text : "true"};
 }
 
+/// The first word after the program, which a launcher and its options may come before.
+std::size_t after_program(const ShellCommand& command) {
+  std::size_t after = 0;
+  for (std::size_t i = 0; i < command.size(); ++i) {
+    const std::string& word = command[i].text;
+    if (word == "-m" || word == "--module") {
+      const bool is_program = i + 1 < command.size() && command[i + 1].text.starts_with("torchtitan.");
+      if (is_program) after = i + 2;
+    } else if (word == "--config" ||
+               (word.starts_with("--") && word.substr(0, word.find('=')).find('.') != std::string::npos)) {
+      break;
+    } else if (word.ends_with(".py") || word.ends_with(".sh")) {
+      after = i + 1;
+    }
+  }
+  return after;
+}
+
+/// The number after an option of torchrun; 0 where it is not given as one.
+int launcher_number(const ShellCommand& command, std::size_t end, std::string_view name) {
+  for (std::size_t i = 0; i < end; ++i) {
+    std::string word = command[i].text;
+    const std::size_t equals = word.find('=');
+    const std::string value = equals != std::string::npos ? word.substr(equals + 1)
+                              : i + 1 < end               ? command[i + 1].text
+                                                          : "";
+    word.resize(std::min(equals, word.size()));
+    std::replace(word.begin(), word.end(), '-', '_');
+    std::string_view rest = value;
+    const std::optional<int> number = word == name ? read_number(rest) : std::nullopt;
+    if (number && rest.empty()) return *number;
+  }
+  return 0;
+}
+
 /// "activation-checkpoint:full" as the keys of 0.2.2.
 void choose_recomputation(const std::string& name, int line, const std::string& file,
                           std::map<std::string, TomlValue>& values) {
@@ -51,10 +87,21 @@ bool is_torchtitan_command(const std::string& text) {
   return text.find("--module") != std::string::npos && text.find("--config") != std::string::npos;
 }
 
+int launched_gpus(const std::string& text) {
+  constexpr std::int64_t kMost = 1'000'000;
+  for (const ShellCommand& command : read_shell(text).commands) {
+    const std::size_t end = after_program(command);
+    const std::int64_t each = launcher_number(command, end, "__nproc_per_node"),
+                       nodes = std::max(1, launcher_number(command, end, "__nnodes"));
+    if (each > 0) return static_cast<int>(std::min(each * nodes, kMost));
+  }
+  return 0;
+}
+
 std::map<std::string, TomlValue> read_torchtitan_command(const std::string& text, const std::string& file) {
   std::map<std::string, TomlValue> given, recomputation;
   for (const ShellCommand& command : read_shell(text).commands)
-    for (std::size_t i = 0; i < command.size(); ++i) {
+    for (std::size_t i = after_program(command); i < command.size(); ++i) {
       const int line = command[i].line;
       if (command[i].text.starts_with(kRecomputation))
         choose_recomputation(command[i].text.substr(kRecomputation.size()), line, file, recomputation);

@@ -11,6 +11,10 @@ namespace stagecraft {
 /// "--module llama3 --config llama3_70b --parallelism.tensor_parallel_degree 8".
 bool is_torchtitan_command(const std::string& text);
 
+/// GPUs that a launcher before the program starts: "torchrun --nproc_per_node 8 --nnodes 4 -m torchtitan.train"; 0
+/// where there is none.
+int launched_gpus(const std::string& text);
+
 /// Its options by the keys that torchtitan 0.2.2 has for them. InputError for keys that those releases do not have.
 std::map<std::string, TomlValue> read_torchtitan_command(const std::string& text, const std::string& file);
 

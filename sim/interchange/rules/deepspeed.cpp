@@ -15,6 +15,7 @@ namespace {
 constexpr FrameworkRule kDeepspeedRules[] = {
     {"batch", "batch = micro-batch x accumulation x replicas", "AssertionError", "when it reads its configuration"},
     {"offload-ratio", "a part of the optimizer on hosts: ZeRO-3", "AssertionError", "when it reads its configuration"},
+    {"gradient-sum", "sums of gradients in place of means: no ZeRO-3", "ValueError", "when it reads its configuration"},
     {"expert-zero", "AutoEP with ZeRO-3: no tensor or sequence groups, no offload, MiCS or hpZ", "AssertionError",
      "when it reads its configuration"},
     {"expert-devices", "AutoEP: W mod (stages E U) = 0", "ValueError", "when it divides experts"},
@@ -54,6 +55,8 @@ std::vector<Diagnostic> broken_deepspeed_rules(const DeepspeedRun& r) {
           fmt::format("train_batch_size: {}", product));
   require(!r.offloads_a_part || r.zero == 3, "offload-ratio", "shard", "a part of the optimizer is offloaded",
           "zero_optimization.stage: 3, or ratio: 1");
+  require(!r.adds_gradients || r.zero < 3, "gradient-sum", "shard", "gradients are added, which ZeRO-3 does not do",
+          "gradient_allreduce_op: mean");
   require(!r.divides_experts || r.zero < 3 || !r.divides_otherwise, "expert-zero", "shard",
           "experts are divided automatically, and ZeRO-3 goes with nothing else then", "zero_optimization.stage: 2");
   const std::int64_t devices = r.devices > 0 ? r.devices : r.replicas * r.stages * r.tensor * r.context;

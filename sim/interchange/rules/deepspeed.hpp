@@ -16,6 +16,7 @@ struct DeepspeedRun {
   int mics = 0;  ///< Devices over which MiCS divides weights; 0 without it.
   bool fp16 = false, bf16 = false;
   bool overlaps_sums = false;      ///< overlap_comm.
+  bool adds_gradients = false;     ///< The sum of the replicas' gradients, and not their mean.
   bool offloads_a_part = false;    ///< A share of the optimizer below 1 in the memory of hosts.
   bool divides_experts = false;    ///< AutoEP.
   bool divides_otherwise = false;  ///< Tensor or sequence groups, MiCS, hpZ, or states in the memory of hosts.

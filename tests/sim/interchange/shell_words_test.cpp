@@ -31,6 +31,15 @@ TEST_CASE("words of a script") {
   CHECK(commands("a \\\n b \\\r\n c") == "[a@1][b@2][c@3]");
 }
 
+TEST_CASE("a default is read as the shell reads it") {
+  CHECK(commands("run ${X:-\"2\"} ${Y:-${Z:-'3'}} ${W:-a b} ${V:=$(nproc)}") ==
+        "[run@1][2@1][3@1][a@1][b@1][$(nproc)@1]");
+  CHECK(commands("X=\nY=5\nrun ${X:-4} ${Z:-$Y}${Y:-6}") == "[run@3][4@3][55@3]");
+  std::string nested = "1";
+  for (int i = 0; i < 1000; ++i) nested = "${X" + std::to_string(i) + ":-" + nested + "}";
+  CHECK(commands("run " + nested).starts_with("[run@1][${X"));  // Too deep to be followed.
+}
+
 TEST_CASE("a command ends with its line, but for a list of arguments") {
   CHECK(commands("mkdir a; b && c | d") == "[mkdir@1][a@1]; [b@1]; [c@1]; [d@1]");
   CHECK(commands("a > log 2>&1\nb < in") == "[a@1]; [b@2]");

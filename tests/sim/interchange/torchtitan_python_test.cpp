@@ -220,6 +220,11 @@ TEST_CASE("options of a command line are tyro's") {
   CHECK(read(command("--parallelism.no-enable_sequence_parallel")).sequence_parallel == false);
   CHECK(read(command("--parallelism.no-enable-sequence-parallel --parallelism.tensor-parallel-degree=4")).tensor == 4);
   CHECK(read(command("--parallelism.enable-sequence-parallel")).sequence_parallel == true);
+  const std::string launched =
+      "NCCL_DEBUG=INFO torchrun --nproc_per_node=8 --nnodes 16 --rdzv-endpoint=a.b:1 -m torchtitan.train ";
+  CHECK(read(launched + command("--parallelism.tensor_parallel_degree 4"), {}, 0).replicas == 32);
+  CHECK(read(launched + command("--parallelism.tensor_parallel_degree 8"), {}, 0).replicas == 16);
+  CHECK(read(command("--parallelism.tensor_parallel_degree 8 --checkpoint.folder run.sh")).tensor == 8);
   CHECK(problem(command(""), "planned").help == "leave --config out");
 }
 
