@@ -67,6 +67,14 @@ Remedies recomputing(const Experiment& e) {
   return remedies;
 }
 
+/// A stage that recomputes its layers keeps no inputs of modules, which could go to host memory.
+void leave_modules_out(MemoryRemedy& remedy) {
+  std::optional<Offload>& offload = remedy.experiment.plan.offload;
+  if (!offload || offload->modules.empty() || recomputes_by_modules(*remedy.experiment.plan.recompute)) return;
+  offload->modules.clear(), offload->activations = 0, offload->selective = false;
+  remedy.sets.push_back("plan.offload=" + to_text(*offload));
+}
+
 /// Every kind of recomputation that the planner knows and the plan does not have, the least computation first. The
 /// stage as a whole (full) may need more memory than its layers one after the other, or less.
 Remedies other_recomputation(const MemoryRemedy& from) {
@@ -82,6 +90,7 @@ Remedies other_recomputation(const MemoryRemedy& from) {
     remedies.push_back(from);
     remedies.back().sets.push_back("plan.recompute=" + word);
     remedies.back().experiment.plan.recompute = kind;
+    leave_modules_out(remedies.back());
   }
   return remedies;
 }
