@@ -98,6 +98,22 @@ void check_offloaded_modules(MegatronRuleCheck& c) {
        "the script sets NVTE_CPU_OFFLOAD_V1 otherwise", "export NVTE_CPU_OFFLOAD_V1=1");
 }
 
+/// Pages have what experts keep, for as many rows as a rank may get.
+void check_pages(MegatronRuleCheck& c) {
+  const char* const pages = "moe-paged-stash";
+  if (!c.has(pages)) return;
+  const auto rule = [&](bool holds, const char* why, const char* help) {
+    c.require(holds, "paged-stash", pages, why, help);
+  };
+  const std::vector<std::string> modules = c.words().words("offload-modules");
+  rule(c.has("moe-expert-rank-capacity-factor"), "it needs a capacity of ranks",
+       "--moe-expert-rank-capacity-factor 1.5, or leave it out");
+  rule(std::none_of(modules.begin(), modules.end(), is_module_of_experts), "experts are offloaded by modules",
+       "leave one of them out");
+  rule(!c.has("cpu-offloading-num-layers") || c.word("cpu-offloading-num-layers") == "0", "layers are offloaded",
+       "leave one of them out");
+}
+
 void check_graphs(MegatronRuleCheck& c) {
   const bool of_iteration = c.graphs() == "full_iteration";
   c.require(!of_iteration || c.has("no-check-for-nan-in-loss-and-grad"), "graph-iteration", "cuda-graph-impl",
@@ -196,8 +212,8 @@ void check_torch_fsdp(MegatronRuleCheck& c) {
 }  // namespace
 
 void check_memory_rules(MegatronRuleCheck& c) {
-  for (const auto rules : {check_recomputation, check_offload, check_offloaded_modules, check_graphs, check_precision,
-                           check_fsdp, check_second_fsdp, check_torch_fsdp})
+  for (const auto rules : {check_recomputation, check_offload, check_offloaded_modules, check_pages, check_graphs,
+                           check_precision, check_fsdp, check_second_fsdp, check_torch_fsdp})
     rules(c);
 }
 

@@ -145,6 +145,7 @@ bool divides_by_parameters(MegatronArguments& a, const TrainingSetup& s) {
 void write_layout(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape) {
   if (s.ranks * std::int64_t{s.chunks} == 1) {
     for (const char* option : {kFirst, kLast, kWithEmbedding, kWithLoss}) a.take(option);
+    if (a.has(kFirst) || a.has(kLast)) static_cast<void>(layers_of_stages(a, s, shape));  // Refuses what is left over.
     return;
   }
   if (!s.layout.empty() || divides_by_parameters(a, s)) return;

@@ -112,6 +112,8 @@ constexpr FrameworkRule kMegatronRules[] = {
      "offloaded activations: known modules; attn_proj with core_attn; no parts of recomputed experts, or of layers in "
      "local CUDA graphs; no expert_fc1 with the overlap of ncclep; no offloaded layers; NVTE_CPU_OFFLOAD_V1=1",
      "AssertionError", kConfigures},
+    {"paged-stash", "pages of what experts keep: a capacity of ranks; neither modules of experts nor layers offloaded",
+     "ValueError", kConfigures},
     {"optimizer-offload", "an offloaded optimizer: precision-aware; fp8 weights with delayed scaling alone",
      "AssertionError", kChecks},
     {"graph-iteration", "a CUDA graph of an iteration: no check for NaN, no modules", "AssertionError", kChecks},

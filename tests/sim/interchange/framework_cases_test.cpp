@@ -124,7 +124,7 @@ TEST_CASE("what frameworks accept is accepted, and what they refuse is refused b
       // A command line does not choose the code of attention; torchtitan_python_test.cpp has this rule.
       CHECK((codes.find(fmt::format(" {} ", rule.name)) != std::string::npos || rule.name == "context-attention"));
     }
-  CHECK(list.size() == 263);
+  CHECK(list.size() == 267);
   for (const Case& c : list) {
     CAPTURE(c.name);
     CHECK(verdict(c) == c.expected);
