@@ -1,4 +1,4 @@
-// Reads and writes ranges of devices such as "node0.gpu[0-3]".
+// Reads and writes ranges of devices such as "node[0-1].gpu[0-3]".
 
 #include "sim/plan/device_ranges.hpp"
 
@@ -45,6 +45,29 @@ std::optional<CommonName> common_name(std::string_view a, std::string_view b) {
   return name;
 }
 
+/// Writes three and more texts in a row that count a number up or down as one range. What they have after the number is
+/// equal, so a range there is that of each of them.
+std::vector<std::string> with_ranges(const std::vector<std::string>& texts) {
+  std::vector<std::string> result;
+  for (std::size_t i = 0; i < texts.size();) {
+    std::size_t count = 1;
+    std::optional<CommonName> range;
+    if (i + 1 < texts.size()) range = common_name(texts[i], texts[i + 1]);
+    if (range && range->before.find('[') != std::string_view::npos) range.reset();
+    const int step = range ? range->second - range->first : 0;
+    int last = range ? range->first : 0;
+    while (std::abs(step) == 1 && i + count < texts.size() &&
+           texts[i + count] == fmt::format("{}{}{}", range->before, last + step, range->after))
+      ++count, last += step;
+    if (count >= kFewestInRange)
+      result.push_back(fmt::format("{}[{}-{}]{}", range->before, range->first, last, range->after));
+    else
+      result.push_back(texts[i]), count = 1;
+    i += count;
+  }
+  return result;
+}
+
 }  // namespace
 
 std::vector<std::string> expand_device_range(std::string_view text) {
@@ -52,32 +75,24 @@ std::vector<std::string> expand_device_range(std::string_view text) {
   int first = 0, last = 0;
   if (open == std::string_view::npos || close == std::string_view::npos || dash == std::string_view::npos ||
       dash > close || !parse_index(text.substr(open + 1, dash - open - 1), first) ||
-      !parse_index(text.substr(dash + 1, close - dash - 1), last) || std::abs(last - first) >= kMostDevices)
+      !parse_index(text.substr(dash + 1, close - dash - 1), last))
     return {std::string(text)};
+  const std::vector<std::string> endings = expand_device_range(text.substr(close + 1));
+  if (std::abs(last - first) >= kMostDevices / std::ssize(endings)) return {std::string(text)};
   std::vector<std::string> names;
   for (int i = first, step = first <= last ? 1 : -1; i != last + step; i += step)
-    names.push_back(fmt::format("{}{}{}", text.substr(0, open), i, text.substr(close + 1)));
+    for (const std::string& ending : endings) names.push_back(fmt::format("{}{}{}", text.substr(0, open), i, ending));
   return names;
 }
 
 std::vector<std::string> device_ranges(const std::vector<DeviceId>& devices, const Cluster& cluster) {
-  std::vector<std::string> result;
-  const auto name = [&](std::size_t i) -> std::string_view { return cluster.devices[devices[i]].name; };
-  for (std::size_t i = 0; i < devices.size();) {
-    std::size_t count = 1;
-    const std::optional<CommonName> range = i + 1 < devices.size() ? common_name(name(i), name(i + 1)) : std::nullopt;
-    const int step = range ? range->second - range->first : 0;
-    int last = range ? range->first : 0;
-    while (std::abs(step) == 1 && i + count < devices.size() &&
-           name(i + count) == fmt::format("{}{}{}", range->before, last + step, range->after))
-      ++count, last += step;
-    if (count >= kFewestInRange)
-      result.push_back(fmt::format("{}[{}-{}]{}", range->before, range->first, last, range->after));
-    else
-      result.emplace_back(name(i)), count = 1;
-    i += count;
-  }
-  return result;
+  std::vector<std::string> shorter, names;
+  for (const DeviceId d : devices) shorter.push_back(cluster.devices[d].name);
+  do {
+    names = std::move(shorter);
+    shorter = with_ranges(names);
+  } while (shorter.size() < names.size());
+  return names;
 }
 
 }  // namespace stagecraft

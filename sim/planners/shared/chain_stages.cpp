@@ -113,7 +113,8 @@ config::MapSpec chain_fields(std::string title, config::Field division) {
        config::list("devices", config::text("device"))
            .optional()
            .doc("Device names in the order of the stages; devices of a group, and replicas of a stage, are "
-                "consecutive. node0.gpu[0-3] stands for four devices. Default: the order of the cluster."),
+                "consecutive. node0.gpu[0-3] stands for four devices, node[0-1].gpu[0-3] for eight. Default: the order "
+                "of the cluster."),
        config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 }
 

@@ -34,7 +34,10 @@ std::vector<DeviceId> ids(const std::vector<int>& numbers) {
 TEST_CASE("a range stands for its names, in its direction; other text is a name") {
   CHECK(expand_device_range("n.gpu[0-2]") == Strings{"n.gpu0", "n.gpu1", "n.gpu2"});
   CHECK(expand_device_range("n[11-9].gpu0") == Strings{"n11.gpu0", "n10.gpu0", "n9.gpu0"});
-  for (const char* name : {"gpu0", "a[0]", "a[x-y]", "a[1-]", "a[-1]", "a]1-2[", "a[01-2]", "a[0-99999999]", ""})
+  CHECK(expand_device_range("n[0-1].gpu[3-2]") == Strings{"n0.gpu3", "n0.gpu2", "n1.gpu3", "n1.gpu2"});
+  CHECK(expand_device_range("n[0-1].gpu[2]") == Strings{"n0.gpu[2]", "n1.gpu[2]"});
+  for (const char* name :
+       {"gpu0", "a[0]", "a[x-y]", "a[1-]", "a[-1]", "a]1-2[", "a[01-2]", "a[0-99999999]", "a[0-9999].b[0-999]", ""})
     CHECK(expand_device_range(name) == Strings{name});
 }
 
@@ -45,6 +48,15 @@ TEST_CASE("three devices and more become a range of the number in which they dif
   CHECK(device_ranges(ids({1, 5, 9}), cluster) == Strings{"node[0-2].gpu1"});
   CHECK(device_ranges(ids({0, 5, 10}), cluster) == Strings{"node0.gpu0", "node1.gpu1", "node2.gpu2"});
   CHECK(device_ranges({}, cluster).empty());
+}
+
+TEST_CASE("three ranges and more become one of two numbers, of which the last runs first") {
+  const Cluster cluster = two_nodes(3, 4);
+  CHECK(device_ranges(ids({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}), cluster) == Strings{"node[0-2].gpu[0-3]"});
+  CHECK(device_ranges(ids({3, 2, 1, 7, 6, 5, 11, 10, 9}), cluster) == Strings{"node[0-2].gpu[3-1]"});
+  CHECK(device_ranges(ids({0, 1, 2, 4, 5, 6}), cluster) == Strings{"node0.gpu[0-2]", "node1.gpu[0-2]"});
+  CHECK(device_ranges(ids({0, 4, 8, 1, 5, 9, 2, 6, 10}), cluster) ==
+        Strings{"node[0-2].gpu0", "node[0-2].gpu1", "node[0-2].gpu2"});
 }
 
 TEST_CASE("ranges of any list of devices stand for that list") {
