@@ -269,6 +269,9 @@ namespace {
 
 /// Options to paste into a shell, which a backslash continues on the next line.
 std::string options_text(const std::vector<std::string>& sets, std::size_t width) {
+  constexpr std::size_t kLongestArgument = (128 << 10) - 1;  // MAX_ARG_STRLEN of Linux, which counts the end.
+  if (std::any_of(sets.begin(), sets.end(), [](const std::string& set) { return set.size() > kLongestArgument; }))
+    return "the options of the first are longer than a command takes; --out FILE writes them as a scenario\n";
   std::string text = "the first, as options  ";
   std::size_t used = text.size();
   for (const std::string& set : sets) {
