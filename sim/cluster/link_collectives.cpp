@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
+#include <array>
 #include <vector>
 
 #include "sim/cluster/collective_algorithms/phase_writer.hpp"
@@ -15,7 +15,7 @@
 namespace stagecraft {
 
 LinkCollectives::LinkCollectives(std::shared_ptr<const Cluster> cluster)
-    : cluster_(std::move(cluster)), links_(*cluster_), router_(*cluster_) {}
+    : cluster_(std::move(cluster)), node_of_(node_of(*cluster_)), links_(*cluster_), router_(*cluster_) {}
 
 Seconds LinkCollectives::time(CollectiveKind kind, const GroupShape& group, Bytes bytes) const {
   return time(false, kind, group, bytes);
@@ -38,7 +38,8 @@ Seconds LinkCollectives::message_time(DeviceId from, DeviceId to, Bytes bytes) c
 
 LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vector<DeviceId>>& groups,
                                  Carried carried_as) const {
-  std::map<std::pair<LinkId, bool>, double> carried;  // For each byte of the whole array.
+  // For each byte of the whole array, backward and forward.
+  IdVector<LinkId, std::array<double, 2>> carried(cluster_->links.size());
   LinkFloor floor;
   const std::lock_guard lock(mutex_);
   const auto send = [&](const std::vector<DeviceId>& from, const std::vector<DeviceId>& to, double bytes) {
@@ -47,12 +48,14 @@ LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vec
       const Route& route = router_.require(from[c], to[c]);
       floor.latency = std::max(floor.latency, route.latency);
       for (const Hop& hop : route.hops)
-        carried[{hop.link, hop.forward || cluster_->links[hop.link].duplex == Duplex::Half}] +=
+        carried[hop.link][hop.forward || cluster_->links[hop.link].duplex == Duplex::Half] +=
             bytes / static_cast<double>(channels);
     }
   };
   for (const std::vector<DeviceId>& group : groups) {
-    const std::vector<Members> nodes = members_by_node(group_of(group, *cluster_));
+    std::vector<int> node_of_member;
+    for (const DeviceId d : group) node_of_member.push_back(node_of_[d.value]);
+    const std::vector<Members> nodes = members_by_node({group, std::move(node_of_member)});
     const auto ranks = static_cast<double>(group.size());
     const double parts = carried_as == Carried::AsRing ? ranks : static_cast<double>(nodes.size());
     const double trips = kind == CollectiveKind::AllReduce ? 2 : 1;
@@ -65,9 +68,10 @@ LinkFloor LinkCollectives::floor(CollectiveKind kind, const std::vector<std::vec
         if (m != n) send(nodes[n], nodes[m], static_cast<double>(nodes[n].size() * nodes[m].size()) / ranks);
     }
   }
-  for (const auto& [direction, bytes] : carried) {
-    const Link& link = cluster_->links[direction.first];
-    if (link.duplex != Duplex::Unshared)
+  for (const LinkId l : carried.ids()) {
+    const Link& link = cluster_->links[l];
+    const double bytes = std::max(carried[l][0], carried[l][1]);
+    if (bytes > 0 && link.duplex != Duplex::Unshared)
       floor.seconds_per_byte = std::max(floor.seconds_per_byte, bytes / link.bandwidth.value);
   }
   return floor;

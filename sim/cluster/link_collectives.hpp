@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <tuple>
+#include <vector>
 
 #include "sim/cluster/collective_cost.hpp"
 #include "sim/cluster/phases.hpp"
@@ -47,6 +48,7 @@ class LinkCollectives {
   Seconds time(bool ring, CollectiveKind, const GroupShape&, Bytes) const;
 
   std::shared_ptr<const Cluster> cluster_;
+  std::vector<int> node_of_;  ///< [device]
   LinkTable links_;
   Router router_;
   mutable std::mutex mutex_;  ///< Guards `links_` and `router_`, which cache routes, and `known_`.

@@ -4,6 +4,8 @@
 #include "sim/plan/reductions.hpp"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "sim/cluster/link_collectives.hpp"
 #include "sim/core/diagnostic.hpp"
@@ -256,15 +258,25 @@ class ReplicaSums {
   /// Dense parameters alone: experts are summed over other groups.
   Seconds min_time_of(const Collectives& list) const {
     for (const Collective& c : list)
-      if (!c.of_experts && c.part != GroupPart::AcrossCopies)
-        return rules_.floor(c, rules_.price_by_shape(c, shape_, type_), groups_).time(c.bytes);
+      if (!c.of_experts && c.part != GroupPart::AcrossCopies) return floor_of(c).time(c.bytes);
     return {};
+  }
+
+  const LinkFloor& floor_of(const Collective& c) const {
+    const Price price = rules_.price_by_shape(c, shape_, type_);
+    // A gather carries what a reduce-scatter does.
+    const bool is_gather = c.kind == CollectiveKind::AllGather;
+    const auto [entry, is_new] =
+        floors_.try_emplace({is_gather ? CollectiveKind::ReduceScatter : c.kind, c.axis, price.from});
+    if (is_new) entry->second = rules_.floor(c, price, groups_);
+    return entry->second;
   }
 
   const CostRules& rules_;
   const StageShape& shape_;
   DeviceTypeId type_;
   const std::vector<Devices>& groups_;
+  mutable std::map<std::tuple<CollectiveKind, Axis, PriceSource>, LinkFloor> floors_;
 };
 
 /// A twin has the same parameters, so its devices count as further replicas. In the middle of an odd number of ranks it
