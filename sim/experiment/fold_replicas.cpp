@@ -256,6 +256,7 @@ std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment& p, const
 
 Schedule with_all_replicas(const Schedule& folded, const Plan& plan) {
   Schedule schedule = folded, rows = empty_schedule(plan);
+  if (schedule.rank_of == rows.rank_of && schedule.ranks.size() == rows.ranks.size()) return schedule;
   schedule.ranks = std::move(rows.ranks);
   schedule.rank_of = std::move(rows.rank_of);
   for (const Stage& stage : plan.stages)

@@ -20,7 +20,7 @@ namespace stagecraft {
 /// micro-batches in turn, clusters that change.
 std::optional<PlannedExperiment> fold_replicas(const PlannedExperiment&, const LinkCollectives* idle);
 
-/// The order of a folded plan for all replicas of the plan.
+/// The order of a folded plan for all replicas of the plan; an order of the plan itself stays as it is.
 Schedule with_all_replicas(const Schedule&, const Plan&);
 
 /// compile() of the folded experiment where it can be folded, else of the experiment itself.

@@ -20,7 +20,7 @@
 #include "sim/experiment/group_changes.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/offloading.hpp"
-#include "sim/experiment/order_evaluation.hpp"
+#include "sim/experiment/order_experiment.hpp"
 #include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/pipeline_fields.hpp"
 #include "sim/experiment/places.hpp"
@@ -30,7 +30,6 @@
 #include "sim/program/scores_time.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/result/pipeline_ranks.hpp"
-#include "sim/schedule/validate.hpp"
 
 namespace stagecraft {
 
@@ -40,30 +39,6 @@ namespace {
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-}
-
-Schedule order(const PlannedExperiment& p) {
-  const Experiment& e = p.experiment;
-  const ScheduleDef& def = *e.schedule.def;
-  if (def.name == "synthesised") {  // One replica is searched faster than all, and finds the same order in any run.
-    const LinkCollectives idle(e.cluster);
-    if (const auto folded = fold_replicas(p, &idle)) return with_all_replicas(order(*folded), p.plan);
-  }
-  std::optional<Cluster> without;  // Clusters are large; only one that changes is copied.
-  if (!e.cluster->changes.empty() || e.cluster->jitter.max_fraction > 0) without = without_changes(*e.cluster);
-  const Cluster& rated = without ? *without : *e.cluster;
-  const int iterations = e.run.lowering.iterations;
-  return with_error_context(*e.source, "run", [&](const Value&) {
-    check_size(p.plan, iterations, def.trains);
-    const Activity activity(fmt::format("building the schedule '{}'", def.name));
-    return build_schedule(def, {.plan = p.plan,
-                                .costs = p.costs,
-                                .iterations = iterations,
-                                .options = read_options(*e.schedule.def, e.schedule.options.get()),
-                                .cluster = &rated,
-                                .one_send_at_a_time = e.run.lowering.fifo_sends,
-                                .simulate = [&](const Schedule& one) { return evaluate_order(one, p, rated); }});
-  });
 }
 
 void set_group_sizes(CompiledExperiment& c) {
@@ -237,17 +212,9 @@ LoweringOptions lowering_of(const PlannedExperiment& p) {
 
 namespace {
 
-/// Lowers the order if it is valid. Cycles are what lowering finds anyway, and only then they are looked for again, to
-/// say where they are.
-void lower_valid(CompiledExperiment& c) {
+/// Cycles are what lowering finds anyway, and only then they are looked for again, to say where they are.
+void lower_order(CompiledExperiment& c) {
   const Experiment& e = c.experiment;
-  const auto check = [&](bool cycles) {
-    throw_if_any(
-        validate(c.schedule, c.plan,
-                 {.iterations = e.run.lowering.iterations, .trains = e.schedule.def->trains, .cycles = cycles}),
-        "schedule '" + e.schedule.name() + "'");
-  };
-  check(false);
   try {
     with_error_context(*e.source, "run", [&](const Value&) {
       const Activity activity(fmt::format("lowering {} ops", c.schedule.op_count()));
@@ -256,7 +223,7 @@ void lower_valid(CompiledExperiment& c) {
       c.program = lower(c.schedule, c.plan, c.costs, e.weights.rule, options);
     });
   } catch (const Infeasible& problem) {
-    if (problem.code() == "cycle") check(true);
+    if (problem.code() == "cycle") check_order(c.schedule, c, /*with_cycles=*/true);
     throw;
   }
 }
@@ -266,10 +233,8 @@ void lower_valid(CompiledExperiment& c) {
 CompiledExperiment compile(PlannedExperiment planned, const Schedule* known_order) {
   CompiledExperiment c{{std::move(planned)}, {}, {}};
   const Experiment& e = c.experiment;
-  stop_point();
-  c.schedule = known_order ? with_all_replicas(*known_order, c.plan) : order(c);
-  stop_point();
-  lower_valid(c);
+  c.schedule = known_order ? with_all_replicas(*known_order, c.plan) : order_experiment(c);
+  lower_order(c);
   const auto about_device = [&](DeviceId d) { return stages_on(c, d); };
   if (e.plan.offload)
     with_error_context(*e.source, "plan", [&](const Value&) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,8 @@
 #include "sim/result/objective.hpp"
 
 namespace stagecraft {
+
+struct Schedule;
 
 /// One simulated way to train.
 struct Choice : RunRow {
@@ -28,6 +31,7 @@ struct Choice : RunRow {
   Joules energy;             ///< Energy of an iteration; zero where powers are not known.
   /// What the search minimizes, of an iteration: seconds, dollars or joules; with contention where that is known.
   double amount = 0;
+  std::shared_ptr<const Schedule> order;  ///< The order that was searched for, which takes long; null: it was not.
   int id = 0;           ///< Index among the combinations that were tried; below zero: a published recipe.
   std::string overlap;  ///< A setting of `software.overlap` that the scenario does not have; empty: none.
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sim/program/least_memory.hpp"
 #include "sim/program/writer.hpp"
 
 namespace stagecraft {
@@ -56,8 +57,7 @@ void ProgramWriter::keep_activations(InstructionId id, const Op& op, int replica
     case OpKind::WeightGradient:
       if (!recomputed_.empty() && recomputed_[piece].valid()) {
         const Bytes whole = units.whole_stash();
-        const Bytes boundary = plan_.stage(op.stage).shape.recomputes_all() ? units.stash  // Else the order recomputes.
-                                                                            : std::min(stage_cost.entering, whole);
+        const Bytes boundary = stash_before_recompute(plan_.stage(op.stage).shape, stage_cost);
         program_.buffers.push_back({boundary, forward_[piece], id, device, BufferKind::Boundary});
         program_.buffers.push_back({whole - boundary, recomputed_[piece], id, device, BufferKind::Stash});
       } else {

@@ -68,6 +68,8 @@ void ChoiceSearch::find_orders() {
   std::vector<int> batch;
   const auto flush = [&] {
     run_batch(batch);
+    const std::vector<int> within_margin = tight_orders_again(batch);
+    if (!within_margin.empty()) run_batch(within_margin);
     batch.clear();
   };
   for (const auto& [smallest, amount, i] : plans) {
@@ -82,6 +84,21 @@ void ChoiceSearch::find_orders() {
     if (batch.size() == kBatchOfOrders) flush();
   }
   flush();
+}
+
+std::vector<int> ChoiceSearch::tight_orders_again(const std::vector<int>& batch) {
+  std::vector<int> again;
+  for (const int number : batch) {
+    const auto result = results_.find(number);
+    if (result == results_.end() || !result->second.trial || !result->second.trial->choice.is_tight) continue;
+    if (runner_.memory_with_margin().value <= 0 || !may_be_better(tasks_[number].amount, tasks_[number].memory))
+      continue;
+    SearchTask task = tasks_[number];
+    task.combination.policy.leaves_margin = true;
+    again.push_back(static_cast<int>(tasks_.size()));
+    tasks_.push_back(std::move(task));
+  }
+  return again;
 }
 
 int ChoiceSearch::count_untried() {

@@ -153,6 +153,7 @@ std::string ChoiceSearch::description_of(int job) const {
   const Trial* ran = job == task_of(job) ? nullptr : &*results_.at(task_of(job)).trial;
   return Json(JsonObject{{"variant", task.combination.candidate->variant.number},
                          {"policy", at - policies_.begin()},
+                         {"leaves_margin", policy.leaves_margin},
                          {"ran", ran ? json_of(std::string(), *ran) : Json()}})
       .dump();
 }
@@ -184,7 +185,8 @@ std::string ChoiceSearch::evaluate_described(const std::string& description) try
   }
   if (!json.find("policy")) return json_of(result).dump();
   if (!result.candidate) throw InputError("a task simulates a plan that does not exist");
-  const Combination combination{result.candidate, policies_[index_in(json, "policy", policies_.size())]};
+  Combination combination{result.candidate, policies_[index_in(json, "policy", policies_.size())]};
+  combination.policy.leaves_margin = json.at("leaves_margin") == Json(true);
   if (json.at("ran").is_null()) {
     result.trial = runner_.run(combination);
   } else {

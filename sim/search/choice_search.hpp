@@ -71,6 +71,9 @@ class ChoiceSearch {
   void set_all_aside();
   /// Searches for an order on the plans that could be shorter than the best, those first on which others are shortest.
   void find_orders();
+  /// Searches for the orders of this batch that use the margin of memory, within it. Where nothing leaves it free, the
+  /// first row is tight.
+  std::vector<int> tight_orders_again(const std::vector<int>& batch);
   int count_untried();
   /// Takes up what was set aside: of each number of devices the shortest bound first.
   void find_front();
@@ -81,8 +84,8 @@ class ChoiceSearch {
   void swap_devices();
   void swap_devices_of(const Choice& row, double max_ops);
   /// Simulates a combination with its plan on other devices, and makes it that combination. Nothing where it does not
-  /// run.
-  std::optional<Trial> trial_on(std::vector<DeviceId> devices, Combination&);
+  /// run, or cannot be better than this amount.
+  std::optional<Trial> trial_on(std::vector<DeviceId> devices, double amount, Combination&);
   void add(SearchTask task);
   bool is_covered(const SearchTask& task) const;
   bool is_covered(const Choice& c) const;

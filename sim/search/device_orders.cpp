@@ -5,6 +5,8 @@
 #include "sim/search/device_orders.hpp"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "sim/cluster/link_table.hpp"
 #include "sim/core/numbers.hpp"
@@ -117,24 +119,25 @@ std::vector<std::vector<DeviceId>> DeviceOrders::lists(int ranks, int each) cons
   return different;
 }
 
-UnlikeDevices::UnlikeDevices(const Cluster& cluster, const std::vector<DeviceId>& devices)
-    : cluster_(cluster), devices_(devices) {
-  const LinkTable links(cluster);
+UnlikeDevices::UnlikeDevices(const Cluster& cluster, const std::vector<DeviceId>& devices) {
+  const LinkTable table(cluster);
+  std::map<std::pair<DeviceId, DeviceId>, LinkRate> links;
   for (const DeviceId a : devices)
     for (const DeviceId b : devices)
-      if (a != b) links_[{a, b}] = links.find(a, b).value_or(LinkRate{});
-}
-
-bool UnlikeDevices::operator()(DeviceId a, DeviceId b) const {
-  if (a == b) return false;
-  if (cluster_.devices[a].type != cluster_.devices[b].type) return true;
+      if (a != b) links[{a, b}] = table.find(a, b).value_or(LinkRate{});
   const auto differ = [&](std::pair<DeviceId, DeviceId> x, std::pair<DeviceId, DeviceId> y) {
-    const LinkRate &one = links_.at(x), &other = links_.at(y);
+    const LinkRate &one = links.at(x), &other = links.at(y);
     return one.bandwidth != other.bandwidth || one.latency != other.latency;
   };
-  return std::any_of(devices_.begin(), devices_.end(), [&](DeviceId c) {
-    return c != a && c != b && (differ({a, c}, {b, c}) || differ({c, a}, {c, b}));
-  });
+  const auto have_other_links = [&](DeviceId a, DeviceId b) {
+    return std::any_of(devices.begin(), devices.end(), [&](DeviceId c) {
+      return c != a && c != b && (differ({a, c}, {b, c}) || differ({c, a}, {c, b}));
+    });
+  };
+  for (const DeviceId a : devices)
+    for (const DeviceId b : devices)
+      if (a != b && (cluster.devices[a].type != cluster.devices[b].type || have_other_links(a, b)))
+        unlike_.emplace(a, b);
 }
 
 }  // namespace stagecraft

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
-#include "sim/cluster/link_table.hpp"
+#include "sim/cluster/cluster.hpp"
 
 namespace stagecraft {
 
@@ -38,12 +38,10 @@ class DeviceOrders {
 class UnlikeDevices {
  public:
   UnlikeDevices(const Cluster&, const std::vector<DeviceId>&);
-  bool operator()(DeviceId a, DeviceId b) const;
+  bool operator()(DeviceId a, DeviceId b) const { return unlike_.contains({a, b}); }
 
  private:
-  const Cluster& cluster_;
-  std::vector<DeviceId> devices_;
-  std::map<std::pair<DeviceId, DeviceId>, LinkRate> links_;
+  std::set<std::pair<DeviceId, DeviceId>> unlike_;
 };
 
 }  // namespace stagecraft

@@ -1,7 +1,8 @@
-// The last step of a search: swaps pairs of unlike devices in the plans of the first rows, as long as that makes them
-// shorter, because the lists of devices that a search tries are few of many orders.
+// The last step of a search: swaps two or three unlike devices in the plans of the first rows, as long as that makes
+// them shorter, because the lists of devices that a search tries are few of many orders.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <tuple>
 
@@ -17,17 +18,47 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kRows = 3, kMostDevices = 64;
-constexpr int kMostSwaps = 200;
+constexpr int kMostSwaps = 600;
 constexpr double kShareOfOps = 0.25, kFewestOps = 5e5;  // Share of the ops that were simulated before; some seconds.
+
+/// Places in a list of devices, each of which gets the device of the next one, and the last one that of the first. -1:
+/// there are two.
+using Rotation = std::array<int, 3>;
+
+/// All of two places, then all of three, which no two swaps reach where the first of them makes a plan longer.
+std::vector<Rotation> rotations(int places) {
+  std::vector<Rotation> list;
+  for (int a = 0; a < places; ++a)
+    for (int b = a + 1; b < places; ++b) list.push_back({a, b, -1});
+  for (int a = 0; a < places; ++a)
+    for (int b = a + 1; b < places; ++b)
+      for (int c = b + 1; c < places; ++c) list.insert(list.end(), {{a, b, c}, {a, c, b}});
+  return list;
+}
+
+std::vector<DeviceId> rotated(std::vector<DeviceId> devices, const Rotation& places) {
+  const auto [a, b, c] = places;
+  std::swap(devices[a], devices[b]);
+  if (c >= 0) std::swap(devices[b], devices[c]);
+  return devices;
+}
+
+/// Whether no two of the devices that change their places are alike: else fewer do the same.
+bool are_unlike(const std::vector<DeviceId>& devices, const Rotation& places, const UnlikeDevices& unlike) {
+  const auto [a, b, c] = places;
+  return unlike(devices[a], devices[b]) &&
+         (c < 0 || (unlike(devices[a], devices[c]) && unlike(devices[b], devices[c])));
+}
 
 }  // namespace
 
-std::optional<Trial> ChoiceSearch::trial_on(std::vector<DeviceId> devices, Combination& combination) {
+std::optional<Trial> ChoiceSearch::trial_on(std::vector<DeviceId> devices, double amount, Combination& combination) {
   PlanVariant variant = combination.candidate->variant;
   variant.plan.devices = std::move(devices);
   bool is_too_large = false;
   combination.candidate = runner_.candidate(variant, kInfinity, is_too_large);
   if (!combination.candidate || !combination.candidate->bound.fits) return {};
+  if (combination.candidate->properties.amount >= amount * kLess) return {};
   std::optional<Trial> trial = saved_.find(join(runner_.sets_of(combination)));
   if (trial) {
     *trial = with_properties(std::move(*trial), combination);
@@ -50,27 +81,23 @@ void ChoiceSearch::swap_devices_of(const Choice& row, double max_ops) {
   for (const DeviceId d : cluster.devices.ids())
     if (!plan.devices) devices.push_back(d);
   const UnlikeDevices unlike(cluster, devices);
-  const std::size_t count = devices.size(), pairs = count * count;
+  const std::vector<Rotation> moves = rotations(static_cast<int>(devices.size()));
   Choice shortest = row;
-  for (std::size_t pair = 0, in_vain = 0; in_vain < pairs; pair = (pair + 1) % pairs, ++in_vain) {
-    const std::size_t a = pair / count, b = pair % count;
-    if (a >= b || !unlike(devices[a], devices[b])) continue;
+  for (std::size_t next = 0, in_vain = 0; in_vain < moves.size(); ++in_vain, next = (next + 1) % moves.size()) {
+    if (!are_unlike(devices, moves[next], unlike)) continue;
     const int max_swaps = std::min(kMostSwaps, asked_.max_simulations - table_.simulated);
     swaps_end_early_ = !reason_to_stop().empty() || swaps_ >= max_swaps || swapped_ops_ >= max_ops;
     if (swaps_end_early_) return;
     show();
-    std::swap(devices[a], devices[b]);
+    std::vector<DeviceId> swapped_devices = rotated(devices, moves[next]);
     Combination swapped = best;
-    const std::optional<Trial> trial = trial_on(devices, swapped);
+    const std::optional<Trial> trial = trial_on(swapped_devices, shortest.amount, swapped);
     ++swaps_;
     swapped_ops_ += work_of({.combination = best});
     const bool is_better = trial && trial->choice.amount < shortest.amount * kLess &&
                            (!trial->choice.is_tight || row.is_tight) && (!asked_.contended || trial->choice.replayed);
-    if (!is_better) {
-      std::swap(devices[a], devices[b]);
-      continue;
-    }
-    best = std::move(swapped), shortest = trial->choice, in_vain = 0;
+    if (!is_better) continue;
+    devices = std::move(swapped_devices), best = std::move(swapped), shortest = trial->choice, in_vain = 0;
     keep(best, shortest);
   }
 }
@@ -94,8 +121,8 @@ void ChoiceSearch::swap_devices() {
   if (best) least_bound_ = std::min(least_bound_, best->amount);
   if (swaps_ > 0 || swaps_end_early_)
     reasons_.add_line(
-        fmt::format("{} of two unlike devices tried in the plans of the first rows{}{}", pluralize(swaps_, "swap"),
-                    swaps_end_early_ ? ", others not" : "",
+        fmt::format("{} of two or three unlike devices tried in the plans of the first rows{}{}",
+                    pluralize(swaps_, "swap"), swaps_end_early_ ? ", others not" : "",
                     best && best->amount < first * kLess
                         ? fmt::format("; the first row is {:.2g} % better for them", 100 * (1 - best->amount / first))
                         : std::string()));

@@ -3,17 +3,21 @@
 #include "sim/search/evaluation.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include <fmt/core.h>
 
+#include "sim/cluster/memory_reserve.hpp"
 #include "sim/config/override.hpp"
 #include "sim/experiment/fold_replicas.hpp"
 #include "sim/experiment/limits.hpp"
 #include "sim/experiment/order_evaluation.hpp"
+#include "sim/experiment/order_experiment.hpp"
 #include "sim/experiment/remarks.hpp"
 #include "sim/plan/plan_words.hpp"
 #include "sim/planners/shared/group.hpp"
+#include "sim/program/least_memory.hpp"
 #include "sim/program/offload.hpp"
 #include "sim/schedule/builder.hpp"
 #include "sim/search/replay.hpp"
@@ -22,7 +26,8 @@ namespace stagecraft {
 
 namespace {
 
-constexpr double kSmallPlan = 2e5;  // Instructions of a simulation whose plan is cheap to keep.
+constexpr double kSmallPlan = 2e5;           // Instructions of a simulation whose plan is cheap to keep.
+constexpr std::size_t kMostCosts = 400'000;  // Large plans with more take more than some hundred megabytes.
 
 /// The synthesised schedule goes with any placement, and has options that say which.
 bool is_placed(const PlanVariant& v, const SchedulingPolicy& policy) {
@@ -56,14 +61,25 @@ std::string weights_set(const std::string& policy, const WeightsSpec& weights) {
   return options.empty() ? "weights=" + policy : fmt::format("weights={{policy: {}{}}}", policy, options);
 }
 
-/// The options of a policy's schedule that are not at their defaults.
+/// Rounded down, so that what fits leaves the margin free.
+std::string limit_text(Bytes memory) {
+  constexpr double kMebibyte = 1 << 20, kFew = 1000;
+  return memory.value < kFew * kMebibyte ? fmt::format("{:.0f} B", std::floor(memory.value))
+                                         : fmt::format("{:.0f} MiB", std::floor(memory.value / kMebibyte));
+}
+
+/// The options of a policy's schedule that are not at their defaults. `memory`: for orders that leave the margin free.
 std::vector<config::Member> schedule_options(const PlanVariant& v, const SchedulingPolicy& policy,
-                                             const ScheduleSpec& configured) {
+                                             const ScheduleSpec& configured, Bytes memory) {
   std::vector<config::Member> options = own_options(*policy.schedule, configured);
-  if (!is_placed(v, policy)) return options;
   const auto add = [&](const char* key, std::string value) {
     options.push_back({key, {}, config::Value::scalar(std::move(value), {})});
   };
+  if (policy.leaves_margin) {
+    std::erase_if(options, [](const config::Member& m) { return m.key == "memory"; });
+    add("memory", limit_text(memory));
+  }
+  if (!is_placed(v, policy)) return options;
   add("placement", std::string(to_text(v.placement)));
   add("chunks", fmt::format("{}", std::max(2, v.chunks)));
   return options;
@@ -165,8 +181,9 @@ const CombinationRunner::OrderedExperiment* CombinationRunner::find(const Schedu
 Experiment CombinationRunner::experiment_of(const Combination& c, std::size_t overlap_set) const {
   const PlanVariant& v = c.candidate->variant;
   Experiment e = find(c.policy)->by_overlap[overlap_set];
-  if (is_placed(v, c.policy))
-    e.schedule = schedule_spec(*c.policy.schedule, schedule_options(v, c.policy, configured_.schedule));
+  if (is_placed(v, c.policy) || c.policy.leaves_margin)
+    e.schedule =
+        schedule_spec(*c.policy.schedule, schedule_options(v, c.policy, configured_.schedule, memory_with_margin()));
   set_variant(v, e);
   return e;
 }
@@ -174,8 +191,9 @@ Experiment CombinationRunner::experiment_of(const Combination& c, std::size_t ov
 std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const {
   const PlanVariant& v = c.candidate->variant;
   std::string options;
-  for (const config::Member& m :
-       c.policy.order ? std::vector<config::Member>() : schedule_options(v, c.policy, configured_.schedule))
+  for (const config::Member& m : c.policy.order
+                                     ? std::vector<config::Member>()
+                                     : schedule_options(v, c.policy, configured_.schedule, memory_with_margin()))
     options += fmt::format(", {}: {}", m.key, config::to_set_text(m.value));
   const std::string name = c.policy.order ? "{csv: " + c.policy.order->file + "}" : c.policy.name();
   std::vector<std::string> sets{"plan=" + to_text(v.plan, *configured_.cluster),
@@ -212,13 +230,27 @@ std::shared_ptr<const Candidate> CombinationRunner::candidate(const PlanVariant&
     c->amount = objective_.of_devices(devices_of(planned->plan));
     for (const auto& [type, work] : c->bound.work_of_type) c->amount.fixed += objective_.work_price(type) * work.value;
     c->properties.amount = least_amount(*c, c->properties.period);
-    if (instructions < kSmallPlan) c->planned = std::move(planned);
+    if (instructions < kSmallPlan) {
+      c->planned = std::move(planned);
+    } else {
+      c->large_plan = planned;
+      keep_large(std::move(planned));
+    }
     return c;
   } catch (const Infeasible&) {
   } catch (const InputError&) {  // The planner wants other devices, or more micro-batches than can be counted.
   }
   return nullptr;
 }
+
+void CombinationRunner::keep_large(std::shared_ptr<const PlannedExperiment> plan) const {
+  const std::lock_guard lock(mutex_);
+  costs_ += plan->costs.values().size();
+  large_plans_.push_back(std::move(plan));
+  for (; costs_ > kMostCosts; large_plans_.pop_front()) costs_ -= large_plans_.front()->costs.values().size();
+}
+
+Bytes CombinationRunner::memory_with_margin() const { return (1 - margin_) * equal_capacity(*configured_.cluster); }
 
 double CombinationRunner::least_amount(const Candidate& c, Seconds period) const {
   return std::max(c.variant.amount, objective_.amount(c.amount, period, c.bound.work));
@@ -228,7 +260,9 @@ namespace {
 
 /// The plan of the candidate for an order.
 PlannedExperiment planned_for(const Candidate& candidate, const Experiment& e) {
-  return candidate.planned ? plan_again(*candidate.planned, e) : plan_experiment(e);
+  const std::shared_ptr<const PlannedExperiment> large = candidate.large_plan.lock();
+  const PlannedExperiment* const cached = candidate.planned ? candidate.planned.get() : large.get();
+  return cached ? plan_again(*cached, e) : plan_experiment(e);
 }
 
 }  // namespace
@@ -266,16 +300,36 @@ std::optional<PlannedExperiment> CombinationRunner::accepted(const Combination& 
   return {};
 }
 
+namespace {
+
+/// Infeasible where weights and stashes alone exceed a device, which compile() would find after it wrote a program.
+void check_stashes(const PlannedExperiment& p, const Schedule& order) {
+  constexpr double kRounding = 1 + 1e-9;
+  if (p.experiment.plan.offload || !p.cluster().changes.empty()) return;  // compile() has other checks before memory.
+  const IdVector<DeviceId, Bytes> needs = least_memory(order, p.plan, p.costs, p.experiment.run.lowering.iterations);
+  for (const DeviceId d : needs.ids()) {
+    const Bytes capacity = p.cluster().type_of(d).usable_memory();
+    if (capacity.value > 0 && needs[d] > kRounding * capacity)
+      throw Infeasible("memory", fmt::format("{} needs more than {}, but has {}", p.cluster().devices[d].name,
+                                             to_text(needs[d]), to_text(capacity)));
+  }
+}
+
+}  // namespace
+
 Trial CombinationRunner::run(const Combination& combination) const {
   Trial trial{TrialResult::Ran, {}, combination.candidate->properties};
   trial.choice.schedule = combination.policy.name();
   try {
-    const std::optional<PlannedExperiment> planned = accepted(combination, trial);
+    std::optional<PlannedExperiment> planned = accepted(combination, trial);
     if (!planned) {
       trial.result = TrialResult::Refused;
       return trial;
     }
-    CompiledExperiment p = compile_folded(*planned, idle_);
+    PlannedExperiment folded = fold_replicas(*planned, idle_).value_or(*std::move(planned));
+    const Schedule order = order_experiment(folded);
+    check_stashes(folded, order);
+    CompiledExperiment p = compile(std::move(folded), &order);
     if (p.experiment.plan.offload && !configured_.plan.offload && !offload_in_effect(p)) {
       trial.result = TrialResult::Refused;
       trial.why = "the plan fits without host memory, and is in the list without it";
@@ -283,7 +337,7 @@ Trial CombinationRunner::run(const Combination& combination) const {
     }
     measure_choice(run_to_compare(p, backend_), p, trial.choice);
     set_amount(combination, trial.choice);
-    if (combination.policy.effort == 2) trial.order = std::make_shared<const Schedule>(std::move(p.schedule));
+    if (combination.policy.effort == 2) trial.choice.order = std::make_shared<const Schedule>(std::move(p.schedule));
   } catch (const Infeasible& e) {
     trial.result = e.problem().code == "memory" ? TrialResult::Unfit : TrialResult::Refused;
     trial.why = full_message(e.problem());
@@ -296,8 +350,7 @@ Trial CombinationRunner::run(const Combination& combination) const {
 
 void CombinationRunner::replay(const Combination& combination, Trial& trial) const {
   const std::optional<PlannedExperiment> planned = accepted(combination, trial);
-  trial.choice.replayed = contended_result(compile_folded(*planned, nullptr, trial.order.get()));
-  trial.order.reset();
+  trial.choice.replayed = contended_result(compile_folded(*planned, nullptr, trial.choice.order.get()));
   if (!trial.choice.replayed->ran()) trial.result = TrialResult::Unfit;
   set_amount(combination, trial.choice);
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,7 +25,9 @@ struct Candidate {
   PlanBound bound;
   AmountBound amount;   ///< The bound on the objective, from the devices and their work.
   bool flushes = true;  ///< The policy that it was made for flushes, which decides about ties.
-  std::shared_ptr<const PlannedExperiment> planned;  ///< Dropped to save memory; then the planner runs again.
+  std::shared_ptr<const PlannedExperiment> planned;  ///< Null where it takes much memory.
+  /// The runner keeps the newest large plans; for others the planner runs again.
+  std::weak_ptr<const PlannedExperiment> large_plan;
 };
 
 struct Combination {
@@ -38,7 +42,6 @@ struct Trial {
   TrialResult result = TrialResult::Refused;
   std::string why;  ///< The reason for a refusal.
   Choice choice;
-  std::shared_ptr<const Schedule> order = {};  ///< The order that was searched for, so that replay() need not again.
 };
 
 /// What a plan is made of, as the properties of a choice.
@@ -70,6 +73,8 @@ class CombinationRunner {
 
   /// The least amount of the objective with a candidate's plan in such a period.
   double least_amount(const Candidate&, Seconds period) const;
+  /// What is left of each device's memory without the margin; zero where their memory differs or has no limit.
+  Bytes memory_with_margin() const;
   const NetworkParts& parts() const { return parts_; }
   bool can_run(const SchedulingPolicy& policy) const { return find(policy) != nullptr; }
   /// Schedules that cannot run whatever the plan, and why; those that do not go with their weights have the code
@@ -87,6 +92,7 @@ class CombinationRunner {
   /// The plan of the combination with the most overlap that the framework accepts. Nothing, and why in `trial`, where
   /// it refuses all.
   std::optional<PlannedExperiment> accepted(const Combination&, Trial&) const;
+  void keep_large(std::shared_ptr<const PlannedExperiment>) const;
 
   const Experiment& configured_;
   std::string backend_;
@@ -100,6 +106,9 @@ class CombinationRunner {
   std::vector<std::vector<Overlap>> overlap_sets_;  ///< The most features first.
   std::vector<OrderedExperiment> ordered_;
   std::vector<std::pair<std::string, Diagnostic>> refused_;
+  mutable std::mutex mutex_;                                                  ///< Guards the next two.
+  mutable std::deque<std::shared_ptr<const PlannedExperiment>> large_plans_;  ///< The newest ones.
+  mutable std::size_t costs_ = 0;                                             ///< Their costs of stages on devices.
 };
 
 }  // namespace stagecraft

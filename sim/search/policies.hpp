@@ -12,8 +12,9 @@ namespace stagecraft {
 struct SchedulingPolicy {
   const ScheduleDef* schedule;
   std::string weights = "auto";
-  int effort = 0;      ///< 0: the order is written down; 1: it is found from the costs; 2: it is searched for.
-  bool splits = true;  ///< Backwards may be split in two halves.
+  int effort = 0;              ///< 0: the order is written down; 1: it is found from the costs; 2: it is searched for.
+  bool splits = true;          ///< Backwards may be split in two halves.
+  bool leaves_margin = false;  ///< The order is searched for in less memory than there is.
   std::shared_ptr<const OwnOrder> order = {};            ///< The order of the user; then the schedule is `csv`.
   OrderShape shape = {};                                 ///< Its shape.
   std::shared_ptr<const OwnSchedule> own_schedule = {};  ///< The schedule of the user, whose definition is `schedule`.

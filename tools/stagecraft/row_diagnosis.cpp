@@ -8,6 +8,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/threads.hpp"
+#include "sim/experiment/order_experiment.hpp"
 #include "sim/experiment/run.hpp"
 #include "sim/experiment/scenario_version.hpp"
 
@@ -22,15 +23,23 @@ Diagnosis diagnosis_of(const std::string& file, const std::vector<std::string>& 
   return {};
 }
 
+CompiledExperiment compile_row(PlannedExperiment planned, const RowOrder& order) {
+  if (!order.schedule) return compile(std::move(planned));
+  const Schedule schedule =
+      with_iterations(*order.schedule, planned.plan, order.iterations, planned.experiment.run.lowering.iterations);
+  return compile(std::move(planned), &schedule);
+}
+
 }  // namespace
 
 Diagnosis diagnose_row(const std::string& file, std::vector<std::string> sets, const std::vector<std::string>& row_sets,
-                       const std::string& backend, WhatIf what_if, const PlannedExperiment* planned_row) {
+                       const std::string& backend, WhatIf what_if, const PlannedExperiment* planned_row,
+                       const RowOrder& order) {
   sets = with_chosen_options(std::move(sets), row_sets);
   const Experiment e = load_experiment(file, sets);
   PlannedExperiment planned = planned_row ? *planned_row : plan_experiment(e);
   planned.experiment = e;
-  return diagnosis_of(file, sets, compile(std::move(planned)), backend, what_if);
+  return diagnosis_of(file, sets, compile_row(std::move(planned), order), backend, what_if);
 }
 
 std::vector<std::string> causes_of_rows(const RowsToDiagnose& asked, int threads, const std::function<bool()>& stop) {
@@ -43,7 +52,7 @@ std::vector<std::string> causes_of_rows(const RowsToDiagnose& asked, int threads
     const StopScope scope(stop);
     const std::vector<std::string> joined = with_chosen_options(asked.sets, asked.sets_of_rows[i]);
     try {
-      const CompiledExperiment c = compile(load_experiment(asked.file, joined));
+      const CompiledExperiment c = compile_row(plan_experiment(load_experiment(asked.file, joined)), asked.orders[i]);
       rows[i].instructions = c.program.size();
       rows[i].cause = cause_text(diagnosis_of(asked.file, joined, c, asked.backend, WhatIf::None));
     } catch (const Stopped&) {

@@ -59,6 +59,28 @@ TEST_CASE("the first row is the shortest inside of the margin, and a shorter one
   CHECK(proved_text(with).find("with 6 % of memory free") != std::string::npos);
 }
 
+TEST_CASE("an order that uses the margin is searched for again within it") {
+  // Four stages with room for six of the eight stashes that an order without a bubble has, and for five within 6 %.
+  const Experiment e = load_experiment(
+      "scenarios/examples/quickstart.yaml",
+      {"model={builder: uniform, layers: 8, forward: 1 ms, backward: 2 ms, stash: 1 MB, output: 10 B, parameters: "
+       "10000}",
+       "cluster={generator: uniform, devices: 4, type: any, types: {any: {peak: 1 TFLOP/s, memory: 12.7 MB, "
+       "memory_bandwidth: 100 GB/s}}, link: {bandwidth: 1 MB/s, latency: 1 us}}",
+       "plan={planner: balanced, stages: 4, micro_batch_size: 1}", "run.micro_batches=8"});
+  const auto first_with = [&](double margin) {
+    return search_choices(e, {.schedules = {"1f1b", "synthesised"}, .margin = margin}, [](const SearchProgress&) {})
+        .front.front();
+  };
+  const Choice without = first_with(0), with = first_with(0.06);
+  CHECK(without.filled > 0.94);
+  CHECK(without.sets[1] == "run.schedule=synthesised");
+  CHECK_FALSE(with.is_tight);
+  CHECK(with.sets[1] == "run.schedule={name: synthesised, memory: \"11938000 B\"}");
+  CHECK(with.period > without.period);
+  CHECK(with.period < 1.05 * without.period);  // 1F1B, which keeps four stashes, takes 32 % longer.
+}
+
 TEST_CASE("where nothing leaves the margin free, the first row is the shortest of all and says so") {
   const double memory = search(kAmple, 0).front.front().memory.value / 0.97;
   const ChoiceTable with = search(memory, 0.9999), without = search(memory, 0);

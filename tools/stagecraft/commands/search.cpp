@@ -158,17 +158,19 @@ void diagnose_rows(const Arguments& a, const std::vector<std::string>& sets, con
   const Choice& first = table.front.front();
   const bool contended = first.ran_contended();
   const std::string backend = contended ? table.replay.backend : a.text("backend");
-  table.diagnosis = diagnose_row(a.text("FILE"), sets, first.sets, backend, WhatIf::Row);
+  table.diagnosis =
+      diagnose_row(a.text("FILE"), sets, first.sets, backend, WhatIf::Row, nullptr, {first.order, table.iterations});
   table.front.front().limit = cause_text(table.diagnosis);
   const bool is_whole = a.flag("all") || a.has("html") || a.text("format") != "text";
   std::set<int> printed;
   for (const Choice& row : printed_rows(table, is_whole)) printed.insert(row.id);
-  RowsToDiagnose others{.file = a.text("FILE"), .sets = sets, .sets_of_rows = {}, .backend = backend};
+  RowsToDiagnose others{.file = a.text("FILE"), .sets = sets, .sets_of_rows = {}, .orders = {}, .backend = backend};
   std::vector<Choice*> rows;
   for (std::size_t i = 1; i < table.front.size(); ++i) {
     if (!printed.contains(table.front[i].id)) continue;
     rows.push_back(&table.front[i]);
     others.sets_of_rows.push_back(table.front[i].sets);
+    others.orders.push_back({table.front[i].order, table.iterations});
   }
   const std::vector<std::string> causes = causes_of_rows(others, threads, stop);
   for (std::size_t i = 0; i < causes.size(); ++i) rows[i]->limit = causes[i];
