@@ -14,6 +14,7 @@ import typing
 
 import powers
 import scale
+import searches
 import validations
 
 
@@ -257,6 +258,14 @@ def scale_of_planners(setting):
         yield Row(planner, cluster, f"{seconds:.1f} s, {memory / 2**30:.2f} GiB", what=scale.summary(plan, cluster))
 
 
+def searches_by_size(setting):
+    """Searches on 32 to 16,384 GPUs with the time that their size may take: both cores, dense and experts, without and with a framework."""
+    for model, gpus, software, *result in searches.rows(setting.tool, [32] if setting.quick else list(searches.SECONDS)):
+        wall, cpu, memory, rate, period, gap, end = searches.cells(*result)
+        yield Row(f"{model}, {software}", f"{gpus:,} GPUs", f"{wall} clock, {cpu} CPU, {memory}",
+                  what=f"{rate} plans and simulations for each second of CPU; {period}, at most {gap} above the bound; {end}" if period else end)
+
+
 def growth_of_steps(setting):
     """How the time of planners and of search grows with layers, devices and micro-batches: 1 is with the size, 2 with its square."""
     for step, axis, sizes, seconds, states in powers.rows(str(setting.tool), setting.quick):
@@ -355,5 +364,5 @@ def recorded_planner(setting):
 
 
 ALL = {"bare": bare, "fluid": fluid, "road": road, "schedules": schedules, "planners": planners, "costs": costs,
-       "scale": scale_of_planners, "growth": growth_of_steps, "sweeps": sweeps, "pages": pages, "kernels": kernels, "torch": torch, "validations": validated,
+       "scale": scale_of_planners, "searches": searches_by_size, "growth": growth_of_steps, "sweeps": sweeps, "pages": pages, "kernels": kernels, "torch": torch, "validations": validated,
        "interpreter": interpreter, "recorded": recorded}
