@@ -49,25 +49,27 @@ constexpr Renamed kRenamed[] = {
 };
 
 /// Options that a plan decides.
-constexpr BridgeNames kPlanned[] = {{MegatronUse::Field, "model", R"(
+constexpr BridgeNames kPlanned[] = {
+    {MegatronUse::Field, "model", R"(
 tensor-model-parallel-size sequence-parallel pipeline-model-parallel-size num-virtual-stages-per-pipeline-rank
 pipeline-model-parallel-layout account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split
 microbatch-group-size-per-virtual-pipeline-stage context-parallel-size cp-comm-type expert-model-parallel-size
 expert-tensor-parallel-size moe-token-dispatcher-type moe-flex-dispatcher-backend moe-shared-expert-overlap
 recompute-granularity recompute-method recompute-num-layers recompute-modules cpu-offloading-num-layers
 fine-grained-activation-offloading offload-modules activation-offload-fraction seq-length)"},
-                                    {MegatronUse::Field, "dataset", "seq-length"},
-                                    {MegatronUse::Field, "train", "micro-batch-size global-batch-size"},
-                                    {MegatronUse::Field, "dist", "use-tp-pp-dp-mapping"},
-                                    {MegatronUse::Field, "ddp", R"(
+    {MegatronUse::Field, "dataset", "seq-length"},
+    {MegatronUse::Field, "train", "micro-batch-size global-batch-size"},
+    {MegatronUse::Field, "dist", "use-tp-pp-dp-mapping"},
+    {MegatronUse::Field, "ddp", R"(
 use-distributed-optimizer use-megatron-fsdp data-parallel-sharding-strategy num-distributed-optimizer-instances
 grad-reduce-in-bf16)"},
-                                    {MegatronUse::Field, "optimizer", R"(
+    {MegatronUse::Field, "optimizer", R"(
 use-distributed-optimizer optimizer-cpu-offload optimizer-offload-fraction overlap-cpu-optimizer-d2h-h2d
 use-precision-aware-optimizer)"},
-                                    {MegatronUse::Field, "comm_overlap", R"(
+    {MegatronUse::Field, "comm_overlap", R"(
 tp-comm-overlap overlap-grad-reduce overlap-param-gather overlap-moe-expert-parallel-comm delay-wgrad-compute
-no-overlap-p2p-communication)"}};
+no-overlap-p2p-communication)"},
+};
 
 constexpr std::string_view kOverruled[] = {"overlap-grad-reduce", "overlap-param-gather"};
 
@@ -85,8 +87,8 @@ use_mamba_mem_eff_path use_transformer_engine_full_layer_spec variable_seq_lengt
 cpu_offloading_double_buffering cuda_graph_retain_backward_graph disable_parameter_transpose_cache
 memory_efficient_layer_norm)"},
     {MegatronUse::TimeAndMemory, "model", R"(
-activation_func autocast_dtype cpu_offloading cpu_offloading_weights enable_autocast expert_gtp_weight_remat_size fp4 fp4_param
-fp8 fp8_param gtp_weight_remat_size heterogeneous_block_specs logit_dtype
+activation_func autocast_dtype cpu_offloading cpu_offloading_weights enable_autocast expert_gtp_weight_remat_size
+fp4 fp4_param fp8 fp8_param gtp_weight_remat_size heterogeneous_block_specs logit_dtype
 num_microbatches_with_partial_activation_checkpoints params_dtype pipeline_dtype quant_recipe)"},
     {MegatronUse::WithoutUse, "model", R"(
 barrier_with_L1_time clone_scatter_output_in_embedding cpu_offloading_activations dsa_indexer_rotate_activation
@@ -126,7 +128,8 @@ autocast_dtype autocast_enabled bf16 fp16 fp32 fp4 fp4_param fp4_param_gather fp
 fp8_param_gather params_dtype pipeline_dtype)"},
     {MegatronUse::WithoutUse, "mixed_precision", R"(
 fp8_amax_compute_algo fp8_amax_history_len fp8_margin hysteresis initial_loss_scale loss_scale loss_scale_window
-min_loss_scale)"}};
+min_loss_scale)"},
+};
 
 /// Sections whose other keys change neither the time nor the memory of an iteration.
 constexpr std::string_view kSectionsWithoutUse[] = {"logger",
