@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "sim/cluster/cluster.hpp"
@@ -9,6 +10,10 @@ namespace stagecraft {
 /// The part of a GPU's memory that the CUDA context, NCCL's buffers and the allocator's fragmentation take in training:
 /// 2 GiB and 3 % of the memory, at most a quarter of it.
 Bytes gpu_memory_reserve(Bytes memory);
+
+/// What PyTorch's allocator kept over what is simulated to be in use, in published runs, ascending. Memory of a process
+/// counts without NCCL's communicators. The allocator returns some of it to the device before it gives up.
+std::span<const double> allocator_ratios();
 
 /// Memory of each device without its reserve; zero where it is not known, or types of devices differ in it.
 Bytes equal_capacity(const Cluster&);

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/text.hpp"
 #include "sim/output/rank_table.hpp"
 #include "sim/result/link_use.hpp"
@@ -192,6 +193,24 @@ std::string answer_text(const Program& program, const Report& report, const Clus
 namespace {
 
 /// "68.1 %   products + 17.7 % tensor + ...", the largest first.
+/// What allocators of published runs kept for as much memory in use as the fullest device has; empty where all of that
+/// would fit, or where the device has no reserve, as no GPU.
+std::string kept_memory_row(const Report& report) {
+  const auto fullest =
+      std::max_element(report.devices.begin(), report.devices.end(),
+                       [](const DeviceReport& a, const DeviceReport& b) { return a.memory.total < b.memory.total; });
+  if (fullest == report.devices.end() || fullest->memory.reserved.value <= 0 || !fullest->memory.fits()) return {};
+  const Bytes needed = fullest->memory.total, usable = fullest->memory.capacity;
+  const std::span<const double> ratios = allocator_ratios();
+  const auto fitting = std::count_if(ratios.begin(), ratios.end(), [&](double r) { return r * needed <= usable; });
+  if (fitting == std::ssize(ratios)) return {};
+  return row(
+      "kept by allocators", "to " + to_text(ratios.back() * needed),
+      fmt::format("{:.2f} to {:.2f} times the peak in {} published runs of BLOOM and torchtitan, of which {} would "
+                  "fit in {}",
+                  ratios.front(), ratios.back(), ratios.size(), fitting, to_text(usable)));
+}
+
 std::string time_by_class_row(const TimeClasses& time) {
   const std::string shares = to_text(time);
   const std::size_t end = shares.find('%') + 1;
@@ -209,6 +228,7 @@ std::string details_text(const Program& program, const Report& report, const Clu
     text += row("group", fmt::format("{} devices", program.group),
                 program.group_sizes.empty() ? "of each replica" : "of each replica, at most");
   if (report.interval) text += row("interval", half_width_text(*report.interval), to_text(*report.interval));
+  if (!measured) text += kept_memory_row(report);
   if (!report.instruction_times) return text + changes_text(cluster);
   if (!program.parts.empty()) text += time_by_class_row(report.time);
   text += bubble_text(report, cluster) + busiest_link_row(program, report, cluster, measured);

@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/cluster/memory_reserve.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
 #include "sim/published/prediction_errors.hpp"
@@ -155,6 +156,16 @@ TEST_CASE("memory of Llama on B200 is within 4 %") {
   const ErrorSummary s = summarize(memory_errors(predicted_set("simumax-dense")));
   CHECK(s.count == 19);
   CHECK(s.worst < 0.04);
+}
+
+TEST_CASE("what allocators kept over what is simulated is that of BLOOM and torchtitan") {
+  std::vector<double> ratios;
+  for (const char* name : {"bloom", "torchtitan-405b"})
+    for (const MeasuredRun& m : predicted_set(name).runs)
+      if (m.memory.value > 0) ratios.push_back((m.memory - m.process_memory()) / m.predicted.memory);
+  std::sort(ratios.begin(), ratios.end());
+  REQUIRE(std::ssize(ratios) == std::ssize(allocator_ratios()));
+  for (std::size_t i = 0; i < ratios.size(); ++i) CHECK(std::abs(allocator_ratios()[i] - ratios[i]) < 0.001);
 }
 
 TEST_CASE("communicators of a process take 544 MiB for two members and 688 MiB for more") {
