@@ -254,6 +254,26 @@ std::vector<CorrelatedTerm> correlated_terms(const ErrorsAroundCenter& errors, c
   return terms;
 }
 
+double disagreement_of(const MeasuredRuns& runs) {
+  MeasuredRuns different;
+  const std::vector<std::size_t> equal_to = equal_rows(runs, different);
+  std::vector<Seconds> shortest;
+  for (const MeasuredRun* m : different) shortest.push_back(m->measured);
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    shortest[equal_to[i]] = std::min(shortest[equal_to[i]], runs[i]->measured);
+  double largest = 0;
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    largest = std::max(largest, runs[i]->measured / shortest[equal_to[i]] - 1);
+  return largest;
+}
+
+double largest_share(const Fit& fit, const Accelerator& device) {
+  double largest = 0;
+  for (const Fit::Number& n : fit.numbers)
+    for (const NumberFormat format : n.formats) largest = std::max(largest, n.factor * device.formats[format].share);
+  return largest;
+}
+
 constexpr double kProbe = 1.25;           // Change of a number that has to show in some run,
 constexpr double kSmallestEffect = 0.01;  // by this share of its time.
 
@@ -288,7 +308,7 @@ bool Fit::is_doubtful() const {
   const auto is_free = [&](FreeNumber kind) {
     return std::any_of(numbers.begin(), numbers.end(), [&](const Number& n) { return n.kind == kind; });
   };
-  return error_left_out >= error_before ||
+  return error_left_out >= error_before || has_contradictions() || has_impossible_share() ||
          std::any_of(correlated.begin(), correlated.end(), [&](const CorrelatedTerm& t) { return !is_free(t.kind); });
 }
 
@@ -335,6 +355,8 @@ Fit fit_numbers(const MeasuredRuns& runs, const Accelerator& device, std::vector
     fit.correlated = correlated_terms(errors, at, runs.size());
   }
   for (std::size_t i = 0; i < at.size(); ++i) fit.numbers[i].factor = std::exp(at[i]);
+  fit.disagreement = disagreement_of(runs);
+  fit.largest_share = largest_share(fit, device);
   return fit;
 }
 

@@ -35,9 +35,17 @@ struct Fit {
   double error_left_out = 0;                 ///< Mean error of runs that a fit to the others predicts (folds_of()).
   double shown = 0;  ///< FsdpOverlap: the share of exchanges that passes show, as given, of which a factor is of.
   std::vector<CorrelatedTerm> correlated = {};  ///< What the errors that are left depend on.
+  double disagreement = 0;                      ///< How far the measured times of equal runs are apart, over the least.
+  double largest_share = 0;                     ///< The largest fitted share; 0 where none is fitted.
 
-  /// Whether the fit should stay unused: it does not make runs better that it did not see, or its errors depend on a
-  /// term that it leaves as it is, so that runs with more of that term would become worse.
+  /// Equal runs differ by more than one configuration does from one release of a framework to the next: 10 % for nine
+  /// of ten dense ones (Megatron-Bridge, 21 configurations).
+  bool has_contradictions() const { return disagreement > 0.1; }
+  /// More of the peak than products reach on any device type: the runs or their rows are not what they seem.
+  bool has_impossible_share() const { return largest_share > 0.95; }
+  /// Whether the fit should stay unused: it does not make runs better that it did not see, its runs contradict each
+  /// other or ask for an impossible share, or its errors depend on a term that it leaves as it is, so that runs with
+  /// more of that term would become worse.
   bool is_doubtful() const;
 
   /// The device type with the fitted shares and the fitted launch.

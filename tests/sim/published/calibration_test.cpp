@@ -244,6 +244,25 @@ TEST_CASE("slow attention is found as such, and a share in its place is doubtful
   CHECK(share.is_doubtful());
 }
 
+TEST_CASE("equal runs that took other times, and a share that nothing reaches, are doubtful") {
+  const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
+  PredictionSet runs = read_runs_csv(runs_at(0.5, 4), "a100-80");
+  CHECK(fit_shares(runs, device).front().disagreement == 0);
+  CHECK(fit_shares(runs, device).front().largest_share == doctest::Approx(0.5).epsilon(0.002));
+  runs.runs.push_back(runs.runs.front());
+  runs.runs.back().measured = 1.09 * runs.runs.front().measured;
+  CHECK_FALSE(fit_shares(runs, device).front().has_contradictions());
+  runs.runs.back().measured = 1.5 * runs.runs.front().measured;
+  const Fit apart = fit_shares(runs, device).front();
+  CHECK(apart.disagreement == doctest::Approx(0.5));
+  CHECK(apart.is_doubtful());
+  runs.runs.pop_back();
+  for (MeasuredRun& m : runs.runs) m.measured = 0.4 * m.measured;
+  const Fit fast = fit_shares(runs, device).front();
+  CHECK(fast.has_impossible_share());
+  CHECK(fast.is_doubtful());
+}
+
 TEST_CASE("more numbers than runs support are refused, and so is a number that no run depends on") {
   const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
   const auto message = [&](const PredictionSet& runs, const std::vector<FreeNumber>& numbers) {

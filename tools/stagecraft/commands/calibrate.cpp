@@ -105,6 +105,15 @@ bool warn_of(const std::vector<Fit>& fits) {
       print_error("warning: the errors that are left {} with the part of {} (correlation {:+.2f}): --fit {}\n",
                   term.correlation < 0 ? "become more negative" : "grow", term.name, term.correlation,
                   kFitWords[static_cast<std::size_t>(term.kind)]);
+    if (fit.has_contradictions())
+      print_error("warning: runs with equal rows took times that are {:.0f} % apart, so that no fit is right for all\n",
+                  100 * fit.disagreement);
+    if (fit.has_impossible_share())
+      print_error(
+          "warning: a share of {:.2g} is more of the peak than products reach: check the seconds, the number format "
+          "and "
+          "the model of these runs\n",
+          fit.largest_share);
     if (fit.error_left_out >= fit.error_before)
       print_error(
           "warning: a fit to some of these runs does not make the others better ({:.1f} % without it, {:.1f} % with "
@@ -134,7 +143,7 @@ int execute_calibrate(const Arguments& a) {
   if (!a.has("out")) return 0;
   if (is_doubtful && !a.flag("doubtful"))
     throw InputError("the fit may make other runs worse, so no file is written",
-                     "fit the number that the warning names, or write it all the same with --doubtful");
+                     "do what the warning says, or write it all the same with --doubtful");
   write_output_of(a, "out", calibrated_device_file(device, fits, file), CommentStyle::None);
   return print("wrote " + a.text("out") + "\n"), 0;
 }
