@@ -189,6 +189,14 @@ OwnAndFirst own_and_first(const ChoiceTable& t) {
   return {t.configured_period, best.period};
 }
 
+/// Where the interval of a simulated time is wider than how far two of them are apart.
+std::string unsure_text(const ChoiceTable& t, Seconds longer, Seconds shorter) {
+  constexpr double kShown = 1.0005;  // Times that are closer are printed as 0.0 % apart.
+  if (!t.interval || longer < kShown * shorter || longer > (1 + t.interval->half_width) * shorter) return {};
+  return fmt::format(", which is less than the interval of simulated times, {} %; measure both",
+                     two_digits(100 * t.interval->half_width));
+}
+
 std::string about_own(const ChoiceTable& t) {
   const std::string as_it_is = ", so --out writes the scenario as it is";
   if (!t.unit.is_time()) {
@@ -204,7 +212,7 @@ std::string about_own(const ChoiceTable& t) {
                                  : fmt::format(", {} on {}", to_text(configured), t.replay.backend);
   return fmt::format("as the scenario has it  {}{}; the first is {:.1f} % {}\n", to_text(t.configured_period), shared,
                      std::abs(100 * (1 - first / configured)),
-                     first <= configured ? "shorter"
+                     first <= configured ? "shorter" + unsure_text(t, configured, first)
                      : tight.empty()     ? "longer" + as_it_is
                                          : "longer" + tight);
 }
