@@ -149,7 +149,8 @@ PassKernels weighted_bias_kernels(double numbers) { return memory_bound_both(28 
 
 PassKernels grouped_kernels(double experts, double rows, double in, double out, NumberFormat format) {
   Kernel kernel = product(rows, out, in, format);
-  kernel.kind = KernelKind::GroupedProduct;
+  // An expert alone on its device is a product like any other (multi_stream_cublas_gemm of Transformer Engine).
+  if (experts > 1) kernel.kind = KernelKind::GroupedProduct;
   kernel.batch = experts;
   kernel.count = 2;
   PassKernels kernels{{kernel}, {kernel}, {kernel}};

@@ -9,6 +9,7 @@
 
 #include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/stage_shape.hpp"
 
 namespace stagecraft {
 namespace {
@@ -65,6 +66,9 @@ std::vector<config::Field> division_fields() {
       boolean("sequence_parallel").fallback("false").doc("Norms and sums are divided by tokens."),
       integer("context", 1, 1e5).fallback("1").doc("Context-parallel degree."),
       integer("expert", 1, 1e5).fallback("1").doc("Expert-parallel degree."),
+      integer("expert_tensor", 0, 1e5)
+          .fallback("0")
+          .doc("Devices that divide each expert; 0: as the framework does where it is not told."),
       integer("stages", 1, 1e5).fallback("1").doc("Pipeline stages."),
       integer("chunks", 1, 1e3).fallback("1").doc("Chunks of each stage; above 1 the schedule is interleaved."),
       integer("replicas", 1, 1e6).fallback("1").doc("Data-parallel degree."),
@@ -77,7 +81,10 @@ std::vector<config::Field> division_fields() {
       choice("dispatcher", {"alltoall", "per_node"}).fallback("alltoall").doc("How rows go to their experts."),
       integer("micro_batch", 1, 1e6).doc("Samples of a micro-batch of one replica."),
       integer("micro_batches", 1, 1e7).doc("Micro-batches of one replica in an iteration."),
-      choice("recompute", {"none", "selective", "half", "full"}).fallback("none").doc("What backward recomputes.")};
+      choice("recompute", {"none", "selective", "half", "full"})
+          .fallback("none")
+          .doc("What backward recomputes; a list has modules, by the names of Megatron-LM.")
+          .or_list_of(recomputation_modules())};
 }
 
 /// Fields that replace a member of the software stack in one run.

@@ -147,25 +147,43 @@ std::vector<int> layers_of_chunks(const MeasuredRun& m) {
   return counts;
 }
 
+/// `recompute` of a plan: Megatron-LM's full recomputation is that of each layer.
+std::string recompute_text(const MeasuredRun& m, const SoftwareStack& software) {
+  const Value& recompute = m.row.at("recompute");
+  if (recompute.is_list()) {
+    std::vector<std::string> modules;
+    for (const Value& module : recompute.items) modules.push_back(module.text);
+    return "[" + join(modules) + "]";
+  }
+  const bool nothing_to_drop = recompute.text == "selective" && software.fused_attention;
+  return nothing_to_drop ? "none" : recompute.text == "full" ? "layers" : recompute.text;
+}
+
+/// Devices that divide each expert of a run. Where it is not told, Megatron-Core divides experts as everything else
+/// (initialize_model_parallel: expert_tensor_parallel_size is tp_size by default); recipes of Megatron-Bridge say 1.
+int expert_tensor(const MeasuredRun& m, const SoftwareStack& software) {
+  if (const int given = m.count("expert_tensor"); given > 0) return given;
+  const std::string_view stack = software.base.empty() ? software.name : software.base;
+  const bool divides = stack == "nemo" || stack == "megatron-core";
+  return divides && m.row.has("experts") ? m.count("tensor") : 1;
+}
+
 std::string plan_text(const MeasuredRun& m, const SoftwareStack& software) {
   std::string layout = "E";
   const std::vector<int> counts = layers_of_chunks(m);
   for (std::size_t c = 0; c < counts.size(); ++c)
     layout += (c > 0 ? "|" : "") + (counts[c] > 0 ? fmt::format("t*{}", counts[c]) : std::string());
-  const std::string modules(m.count("next_tokens"), 'm'), &recompute = word(m, "recompute");
+  const std::string modules(m.count("next_tokens"), 'm');
   const int within = m.count("shard_within");
   const std::string &state = word(m, "shard"),
                     shard = within > 0 ? fmt::format("{{state: {}, within: {}}}", state, within) : state;
-  const bool nothing_to_drop = recompute == "selective" && software.fused_attention;
   return fmt::format(
       "{{planner: layout, layout: \"{}{}L\", replicas: {}, micro_batch_size: {}, group: {{tensor: {}, sequence: {}, "
-      "context: {}, expert: {}{}}}, shard: {}, recompute: {}}}",
+      "context: {}, expert: {}, expert_tensor: {}{}}}, shard: {}, recompute: {}}}",
       layout, modules, m.count("replicas"), m.count("micro_batch"), m.count("tensor"),
       is_true(m, "sequence_parallel") && m.count("tensor") > 1, m.count("context"), m.count("expert"),
-      word(m, "dispatcher") == "per_node" ? ", dispatcher: per_node" : "", shard,
-      nothing_to_drop       ? "none"
-      : recompute == "full" ? "layers"
-                            : recompute);
+      expert_tensor(m, software), word(m, "dispatcher") == "per_node" ? ", dispatcher: per_node" : "", shard,
+      recompute_text(m, software));
 }
 
 /// The experiment of a run on this device.

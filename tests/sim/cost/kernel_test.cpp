@@ -89,6 +89,8 @@ TEST_CASE("8-bit factors halve what a product reads, and cost casts") {
   CHECK(experts.forward.back().bytes.value == 4 * (4 * 10) * 20);
   CHECK(experts.input_gradient.back().bytes.value == 4 * (4 * 10) * 30);
   CHECK(experts.weight_gradient.size() == 1);
+  CHECK(experts.forward.front().kind == KernelKind::GroupedProduct);
+  CHECK(grouped_kernels(1, 10, 20, 30, NumberFormat::Bf16).forward.front().kind == KernelKind::Product);
 }
 
 TEST_CASE("a format that the device does not have is refused") {

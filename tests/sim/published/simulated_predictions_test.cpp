@@ -203,4 +203,31 @@ TEST_CASE("layers are divided as frameworks do it") {
   }
 }
 
+TEST_CASE("experts are divided over the tensor group unless a row or its framework says otherwise") {
+  MeasuredRun run = load_predictions("dgxc-experts").runs.front();  // Tensor group of four.
+  const auto divided = [&](int given, const char* software) {
+    test::set_field(run, "expert_tensor", given);
+    *run.row.find("software") = config::Value::scalar(software, {});
+    std::erase_if(run.row.members, [](const config::Member& m) { return m.key == "release"; });
+    return experiment_of(run, device_of(run)).plan.group.expert_tensor;
+  };
+  CHECK(divided(0, "nemo") == 4);
+  CHECK(divided(0, "nemo-2024") == 4);
+  CHECK(divided(1, "nemo") == 1);
+  CHECK(divided(0, "megatron-bridge") == 1);
+}
+
+TEST_CASE("a row has modules that a backward recomputes") {
+  const PredictionSet set = load_predictions("megatron-bridge-experts");
+  const auto recomputation = [&](const char* name) {
+    const auto run =
+        std::find_if(set.runs.begin(), set.runs.end(), [&](const MeasuredRun& m) { return m.name == name; });
+    REQUIRE(run != set.runs.end());
+    return experiment_of(*run, device_of(*run)).plan.recompute;
+  };
+  CHECK(recomputation("26.04 GPT OSS 120B B200") == (Recomputation::Norms | Recomputation::ExpertActivations));
+  CHECK(recomputation("26.06 DeepSeekV3 B300") == Recomputation::UpProjections);
+  CHECK(recomputation("26.06 DeepSeekV3 GB300") == Recomputation::None);
+}
+
 }  // namespace stagecraft::simulated_predictions_test
