@@ -424,6 +424,31 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
   return memory;
 }
 
+Bytes keys_and_values(const CostTable& costs, const StageShape& stage, LayerId id, const Load& load) {
+  const Degrees& d = stage.degrees;
+  double numbers = 0;
+  for (const Operation& op : costs.model().layers[id].operations) {
+    if (op.kind != OperationKind::Attention) continue;
+    const HeadShape shape = head_shape(op);
+    numbers += load.rows_of(op) * shape.key_value_heads * (shape.query + shape.value);
+  }
+  return Bytes{numbers * costs.model().precision.activation / (d.context * d.tensor)};
+}
+
+void keep_keys_and_values(const CostTable& costs, const StageShape& stage, const Load& load, MemoryUnits& memory) {
+  const bool keeps_them = stage.recomputation == Recomputation::None || recomputes_by_modules(stage.recomputation);
+  if (keeps_them) return;  // What attention reads is in the stash.
+  const double dropped = stage.recomputes_half() ? 0.5 : 1;
+  Bytes sum, largest;
+  for (const LayerId id : stage.layers) {
+    const Bytes of_layer = dropped * keys_and_values(costs, stage, id, load);
+    sum += of_layer, largest = std::max(largest, of_layer);
+  }
+  memory.stash += sum;
+  memory.recompute_stash = std::max(Bytes{}, memory.recompute_stash - sum);
+  memory.recompute_peak = std::max(Bytes{}, memory.recompute_peak - largest);
+}
+
 Bytes module_inputs(const ModelGraph& model, const StageShape& stage, const Load& load,
                     const std::vector<std::string>& modules, const CostRules* rules) {
   const double number_bytes = model.precision.activation;

@@ -76,6 +76,13 @@ MemoryUnits parameter_memory(double parameters, const Precision&);
 MemoryUnits layer_memory(const ModelGraph&, LayerId, Recomputation, const Load&, const Degrees& = {},
                          const CostRules* = nullptr);
 
+/// The keys and values that the attentions of a layer make for such a micro-batch on each device of the stage: what
+/// later slices of its sequence read.
+Bytes keys_and_values(const CostTable&, const StageShape&, LayerId, const Load&);
+
+/// Keeps keys and values that a stage would recompute, for later slices of the sequence.
+void keep_keys_and_values(const CostTable&, const StageShape&, const Load&, MemoryUnits&);
+
 /// What each device keeps of a micro-batch of this load for the inputs of modules (offloaded_arrays.hpp) that no
 /// backward computes again: a part of the stash of a stage that does not recompute whole layers.
 Bytes module_inputs(const ModelGraph&, const StageShape&, const Load&, const std::vector<std::string>& modules,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include <fmt/core.h>
@@ -73,33 +74,67 @@ bool fits(const IdVector<DeviceId, MemoryNeed>& peaks, const Cluster& cluster) {
   return std::all_of(ids.begin(), ids.end(), [&](DeviceId d) { return fits(peaks[d].total, cluster.type_of(d)); });
 }
 
-/// What of each stash may go: the inputs of `plan.offload.modules`, or all of it. Empty: all of every stash.
-Shares movable_shares(const PlannedExperiment& p) {
-  Shares shares;
-  const std::vector<std::string>& modules = p.experiment.plan.offload->modules;
-  if (modules.empty()) return shares;
-  for (const StageId s : p.plan.stages.ids()) {
-    const Stage& stage = p.plan.stage(s);
-    for (int r = 0; r < std::ssize(stage.leaders); ++r) {
-      const Bytes stash = p.costs.at(s, r).memory.stash;
-      const Bytes inputs =
-          module_inputs(p.model(), stage.shape, load_at_once(stage, r), modules, &p.experiment.costs->rules());
-      shares[{s, stage.leaders[r]}] = stash.value > 0 ? inputs / stash : 0;
-    }
+/// How much of each stash may leave its device: the inputs of `plan.offload.modules` or all of it, less what a rank
+/// keeps in addition to those before it, without keys and values that later slices read there.
+class MovableStashes {
+ public:
+  explicit MovableStashes(const CompiledExperiment& c) : c_(c), offload_(*c.experiment.plan.offload) {}
+
+  /// The share of its stash that goes to the host, of a wanted share of what may go.
+  double share_of(const Instruction& forward, double wanted) {
+    const Stage& stage = c_.plan.stage(forward.stage);
+    const int replica = place_of(stage.leaders, forward.device), load = c_.plan.loads.at(forward.number, replica);
+    const auto [entry, is_new] = parts_.try_emplace({forward.stage, replica, load});
+    if (is_new) entry->second = parts_of(forward.stage, replica, load);
+    const Parts& parts = entry->second;
+    return std::clamp(wanted * parts.named - parts.kept_more, 0.0, parts.most);
   }
-  return shares;
+
+ private:
+  /// Shares of a whole stash.
+  struct Parts {
+    double named = 1, kept_more = 0, most = 1;
+  };
+
+  Parts parts_of(StageId s, int replica, int load) const {
+    const Bytes whole = c_.costs.at(s, replica, load).memory.stash;
+    if (whole.value <= 0) return {};
+    const Stage& stage = c_.plan.stage(s);
+    const Load of_micro = load == LoadTable::kMean ? load_at_once(stage, replica) : c_.plan.loads.classes[load];
+    const CostTable& costs = *c_.experiment.costs;
+    Parts parts;
+    if (!offload_.modules.empty())
+      parts.named = module_inputs(c_.model(), stage.shape, of_micro, offload_.modules, &costs.rules()) / whole;
+    parts.kept_more = rank_of(stage.leaders[replica]) * offload_.less / whole;
+    if (c_.plan.loads.slices <= 1) return parts;
+    Bytes stays;
+    for (const LayerId id : stage.shape.layers) stays += keys_and_values(costs, stage.shape, id, of_micro);
+    parts.most = std::max(0.0, 1 - stays / whole);
+    return parts;
+  }
+
+  /// The place of a device in the pipeline: each rank begins with one of the first stages.
+  int rank_of(DeviceId device) const {
+    for (const StageId s : c_.plan.stages.ids())
+      if (place_of(c_.plan.stage(s).leaders, device) >= 0) return static_cast<int>(s.value);
+    return 0;
+  }
+
+  const CompiledExperiment& c_;
+  const Offload& offload_;
+  std::map<std::tuple<StageId, int, int>, Parts> parts_;  ///< [stage, replica, class of load]
+};
+
+double share_in(const Shares& shares, const Instruction& forward) {
+  const auto entry = shares.find({forward.stage, forward.device});
+  return entry == shares.end() ? 0 : entry->second;
 }
 
-double share_in(const Shares& shares, StageId stage, DeviceId device, double otherwise) {
-  const auto entry = shares.find({stage, device});
-  return entry == shares.end() ? otherwise : entry->second;
-}
-
-/// Searches the least shares with which each device fits.
+/// Searches the least shares of what may move with which each device fits.
 class LeastShares {
  public:
   LeastShares(const CompiledExperiment& c, const Program& program, const Timeline& base, const Cluster& cluster,
-              const Shares& movable)
+              MovableStashes& movable)
       : c_(c),
         program_(program),
         base_(base),
@@ -132,14 +167,13 @@ class LeastShares {
     Shares shares;
     for (const DeviceId d : amounts.ids())
       for (std::size_t k = 0; k < order_[d].size(); ++k)
-        shares[{order_[d][k], d}] =
-            std::clamp(amounts[d] - static_cast<double>(k), 0.0, 1.0) * share_in(movable_, order_[d][k], d, 1);
+        shares[{order_[d][k], d}] = std::clamp(amounts[d] - static_cast<double>(k), 0.0, 1.0);
     return shares;
   }
 
   IdVector<DeviceId, char> fitting(const IdVector<DeviceId, double>& amounts) const {
     const Shares tried = shares(amounts);
-    const auto share = [&](const Instruction& i) { return share_in(tried, i.stage, i.device, 0); };
+    const auto share = [&](const Instruction& i) { return movable_.share_of(i, share_in(tried, i)); };
     const Program program = with_offloaded_stashes(program_, c_.plan, cluster_, base_, offload().ahead, share, true);
     const IdVector<DeviceId, MemoryNeed> peaks = peaks_of(program, on_ideal(program, cluster_), cluster_);
     IdVector<DeviceId, char> fit;
@@ -151,7 +185,7 @@ class LeastShares {
   const Program& program_;
   const Timeline& base_;
   const Cluster& cluster_;
-  const Shares& movable_;
+  MovableStashes& movable_;
   IdVector<DeviceId, std::vector<StageId>> order_;
 };
 
@@ -301,12 +335,11 @@ void offload(CompiledExperiment& c) {
     program = with_late_forwards(std::move(program), base);
     base = on_ideal(program, rated);
   }
-  const Shares movable = movable_shares(c);
+  MovableStashes movable(c);
   const Shares selected = offload.selective ? LeastShares(c, program, base, rated, movable).run() : Shares{};
   const auto share = [&](const Instruction& i) {
-    if (offload.selective) return share_in(selected, i.stage, i.device, 0);
-    const bool moves = has_chunk(c.plan, i.stage, i.device, offload.chunks);
-    return moves ? offload.activations * share_in(movable, i.stage, i.device, 1) : 0;
+    if (offload.selective) return movable.share_of(i, share_in(selected, i));
+    return has_chunk(c.plan, i.stage, i.device, offload.chunks) ? movable.share_of(i, offload.activations) : 0;
   };
   program = with_offloaded_stashes(std::move(program), c.plan, rated, base, offload.ahead, share, offload.selective);
   if (!copies_stashes(program)) return check_hosts(c, {});  // Then no forward has to be late.

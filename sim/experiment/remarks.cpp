@@ -199,27 +199,23 @@ std::string loads_note(const PlannedExperiment& p) {
   const PackedBatches& packs = *p.experiment.run.packs;
   constexpr const char* kKnown =
       "; the planner, its bounds and orders that weigh costs know the mean micro-batch, the simulation each";
-  const bool moves_stashes = p.experiment.plan.offload ||
-                             std::any_of(p.plan.stages.begin(), p.plan.stages.end(),
-                                         [](const Stage& s) { return s.shape.recomputation != Recomputation::None; });
-  const char* const unknown =
-      moves_stashes ? "; keys and values that later slices read are not counted where they are recomputed or offloaded"
-                    : "";
   if (packs.slices > 1)
     return fmt::format(
-        "each {} comes in {}, {}{}{}",
+        "each {} comes in {}, {}{}",
         p.experiment.source->has("data") || p.experiment.source->at("run").has("loads") ? "pack" : "sequence",
         pluralize(packs.slices, "slice"),
-        packs.exchange ? "whose attention the ranks share" : "of which a later one has more attention", kKnown,
-        unknown);
+        packs.exchange ? "whose attention the ranks share" : "of which a later one has more attention", kKnown);
   double tokens = 0;
-  for (const Pack& pack : packs.packs)
+  std::int64_t count = 0, sequences = 0;
+  for (const Pack& pack : packs.packs) {
+    count += pack.empty() ? 0 : 1, sequences += std::ssize(pack);
     for (const int n : pack) tokens += n;
+  }
   const double room = tokens_of_sample(p.model()) * p.plan.stages.front().mean_load.samples *
                       p.plan.stages.front().mean_load.rows * static_cast<double>(packs.packs.size());
   std::string note =
-      fmt::format("{} of {:.4g} sequences and {:.0f} tokens in the mean", pluralize(std::ssize(packs.packs), "pack"),
-                  p.plan.stages.front().mean_load.samples, tokens / static_cast<double>(packs.packs.size()));
+      fmt::format("{} of {:.4g} sequences and {:.0f} tokens in the mean", pluralize(count, "pack"),
+                  static_cast<double>(sequences) / static_cast<double>(count), tokens / static_cast<double>(count));
   if (tokens < room) note += fmt::format(", {} of what is computed with padding", percent(tokens / room));
   return note + kKnown;
 }

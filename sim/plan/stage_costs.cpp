@@ -64,6 +64,7 @@ StageCosts costs_with(const Plan& plan, const CostTable& costs, const PricingCha
       if (is_new) {
         const MinTime min_time = changes.equal_links ? MinTime{} : min_times_on_links(stage, costs, type);
         entry->second = task_cost(stage.task, stage_cost(costs, stage.shape, type, load, min_time));
+        if (plan.loads.slices > 1) keep_keys_and_values(costs, stage.shape, load, entry->second.memory);
         if (stage.replicas() == 1 && !stage.twin.valid()) add_sum_in_group(costs, entry->second);
       }
       replicas.push_back(entry->second);
@@ -101,7 +102,8 @@ void take_mean_times(const Plan& plan, StageId s, int replica, const StageCosts&
 StageCosts stage_costs(const Plan& plan, const CostTable& costs, const PricingChanges& changes) {
   StageCosts result = costs_with(plan, costs, changes, load_at_once);
   for (const Load& load : plan.loads.classes)
-    result.add_class(costs_with(plan, costs, changes, [&](const Stage&, int) { return load; }));
+    result.add_class(load.samples > 0 ? costs_with(plan, costs, changes, [&](const Stage&, int) { return load; })
+                                      : uniform_costs(plan, {}));
   if (plan.loads.classes.size() < 2) return result;
   for (const StageId s : plan.stages.ids())
     for (int r = 0; r < std::ssize(plan.stage(s).leaders); ++r) take_mean_times(plan, s, r, result, result.at(s, r));

@@ -42,6 +42,11 @@ const config::MapSpec& offload_fields() {
                 "attn_proj the product after it; expert_fc1 and moe_act are the first product and the activation of "
                 "experts, fused_group_mlp is both with the second product. What `recompute` computes again stays. "
                 "Default: all that a stage keeps."),
+       config::quantity("less", Dimension::Size)
+           .fallback("0 B")
+           .doc(
+               "What each rank keeps on its device of each stash in addition to what the rank before it keeps, because "
+               "later ranks have fewer stashes."),
        config::integer("chunks", 1, 1024)
            .optional()
            .doc("Only the first stages of each rank. With two chunks, the first has the longer-lived half. Default: "
@@ -91,6 +96,11 @@ Offload read_offload(const Value& map) {
     offload.activations =
         offload.selective ? 0 : share_of(*activations, "plan.offload.activations", ", full or selective");
   }
+  offload.less = config::as_bytes(map.at("less"));
+  if (offload.selective && offload.less.value > 0)
+    throw InputError({{map.at("less").where, "plan.offload.less",
+                       "the least shares that fit say how much of each stash moves, so less does not go with them",
+                       "activations: 100 %, or take less out", "offload"}});
   if (const Value* chunks = map.find("chunks")) offload.chunks = config::as_int(*chunks);
   offload.ahead = config::as_int(map.at("ahead"));
   offload.late = config::as_bool(map.at("late"));
@@ -120,6 +130,7 @@ std::string to_text(const Offload& o) {
   const Offload usual;
   std::string text = fmt::format("{{activations: {}", activations(o));
   if (!o.modules.empty()) text += fmt::format(", modules: [{}]", join(o.modules));
+  if (o.less.value > 0) text += fmt::format(", less: {} B", shortest(o.less.value));
   if (o.chunks > 0) text += fmt::format(", chunks: {}", o.chunks);
   if (o.ahead != usual.ahead) text += fmt::format(", ahead: {}", o.ahead);
   if (o.late != usual.late) text += fmt::format(", late: {}", o.late);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/config/fields.hpp"
+#include "sim/core/quantity.hpp"
 
 namespace stagecraft {
 
@@ -12,6 +13,7 @@ struct Offload {
   double activations = 0;                 ///< Share of each stash, or of the inputs of `modules` in it.
   std::vector<std::string> modules = {};  ///< offload_modules(); empty: the whole stash.
   bool selective = false;  ///< The least shares that fit, longest-lived stashes first, in place of `activations`.
+  Bytes less{};            ///< A rank keeps so much more of each stash on its device than the rank before it.
   int chunks = 0;          ///< Only the stages of the first chunks of each rank; 0: all stages.
   int ahead = 1;           ///< A fetch is asked for when the op this many places before its backward starts.
   bool late = true;        ///< Forwards before the first backward of a device wait until they are needed.

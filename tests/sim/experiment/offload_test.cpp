@@ -182,6 +182,31 @@ TEST_CASE("modules move a part of each stash: all of it at most, and a share of 
   CHECK(short_text(offload) == "core_attn");
 }
 
+TEST_CASE("each later rank moves less of the inputs of modules") {
+  const auto bytes_of = [](const Simulated& s, StageId stage) {
+    for (const Buffer& b : s.compiled.program.buffers)
+      if (b.kind == BufferKind::Host && s.compiled.program.at(b.allocated_by).stage == stage) return b.size.value;
+    return 0.0;
+  };
+  const Simulated norms = simulated({"plan.offload={modules: [attn_norm, mlp_norm]}"});
+  // Each layer keeps the input of either norm, of 1024 rows of 1024 numbers of two bytes for each of 4 samples.
+  const Stage& second = norms.compiled.plan.stage(StageId{1});
+  const double input = 4 * 1024.0 * 1024 * 2;
+  CHECK(bytes_of(norms, StageId{1}) ==
+        doctest::Approx(2 * input * static_cast<double>(second.shape.layers.size())).epsilon(1e-6));
+  const Simulated half = simulated({"plan.offload={modules: [attn_norm, mlp_norm], activations: 50 %}"});
+  CHECK(bytes_of(half, StageId{1}) == doctest::Approx(bytes_of(norms, StageId{1}) / 2).epsilon(1e-6));
+  const Simulated less = simulated({"plan.offload={modules: [attn_norm, mlp_norm], less: 16 MiB}"});
+  for (const int rank : {0, 1, 2})
+    CHECK(bytes_of(less, StageId{rank}) ==
+          doctest::Approx(bytes_of(norms, StageId{rank}) - rank * 16 * 0x1p20).epsilon(1e-6));
+  // Everything that has a name is no more than the stash.
+  const Simulated named =
+      simulated({"plan.offload={modules: [attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm]}"});
+  CHECK(bytes_of(named, StageId{1}) < named.compiled.costs.at(StageId{1}, 0).memory.stash.value);
+  CHECK(bytes_of(named, StageId{1}) > bytes_of(norms, StageId{1}));
+}
+
 TEST_CASE("what cannot be offloaded is refused") {
   std::string text;
   CHECK(std::string(problem_of({"cluster=dgx-a100-x2", "plan.offload={activations: 50 %}"}, text)) ==
@@ -195,6 +220,8 @@ TEST_CASE("what cannot be offloaded is refused") {
         "no layer of the model has the module moe_act");
   CHECK(std::string(problem_of({"plan.offload={modules: [attn_norm]}", "plan.recompute=layers"}, text)) ==
         "stage 's0' recomputes layers, of which it keeps little more than their inputs");
+  CHECK(std::string(problem_of({"plan.offload={activations: selective, less: 1 MiB}"}, text)) ==
+        "the least shares that fit say how much of each stash moves, so less does not go with them");
 }
 
 }  // namespace stagecraft::offload_experiment_test

@@ -69,6 +69,32 @@ TEST_CASE("shared attention makes slices equal; without, the period is longer an
   CHECK(compiled({"run.schedule.exchange=false"}).plan.loads.classes.size() == 16);
 }
 
+TEST_CASE("keys and values of slices stay where their slices are recomputed or offloaded") {
+  const std::vector<std::string> full{"plan.recompute=full"};
+  const CompiledExperiment recomputed = compiled(full);
+  const StageId middle{3};
+  const Stage& stage = recomputed.plan.stage(middle);
+  // Rows of a slice, 8 heads of 128 numbers of keys and as many of values, in 16 bits, over a tensor group of 4.
+  const double rows = 131072.0 / 16, each = rows * 2 * 8 * 128 * 2 / 4;
+  const StageCost& cost = recomputed.costs.at(middle, 0, 0);
+  CHECK(cost.memory.stash.value ==
+        doctest::Approx(cost.entering.value + each * static_cast<double>(stage.shape.layers.size())).epsilon(1e-9));
+  const CompiledExperiment none = compiled({});
+  CHECK(cost.memory.whole_stash().value ==
+        doctest::Approx(none.costs.at(middle, 0, 0).memory.stash.value).epsilon(1e-9));
+
+  const CompiledExperiment offloaded =
+      compiled({"cluster.host={memory: 4 TiB, down: {bandwidth: 10 TB/s}}", "plan.offload={activations: 100 %}"});
+  const double stash = none.costs.at(middle, 0, 0).memory.stash.value;
+  int moved = 0;
+  for (const Buffer& b : offloaded.program.buffers) {
+    if (b.kind != BufferKind::Host || offloaded.program.at(b.allocated_by).stage != middle) continue;
+    CHECK(b.size.value == doctest::Approx(stash - each * static_cast<double>(stage.shape.layers.size())).epsilon(1e-6));
+    ++moved;
+  }
+  CHECK(moved > 0);
+}
+
 TEST_CASE("another schedule has the sequences whole again") {
   const Experiment cut = load_experiment("examples/sliced-sequences", {});
   CHECK(cut.run.micro_batches == 64);
