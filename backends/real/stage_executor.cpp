@@ -86,8 +86,21 @@ void StageExecutor::repeat(InstructionId id) {
   losses_[i.micro_batch()] = {0, {}, before.places, {}, weights_->updates()};
 }
 
+bool StageExecutor::has_samples(int micro) const {
+  const Workload& w = *p_.workload;
+  return w.packs.empty() || !w.pack(micro, place_.replica).empty();
+}
+
+void StageExecutor::skip(const Instruction& i, const SummedFrom& summed_from) {
+  last_version_ = weights_->read(i).version;
+  weights_->done(i);
+  if (summed_from) summed_from(0);
+}
+
 void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
   const Instruction& i = p_.at(id);
+  const bool is_of_samples = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
+  if (is_of_samples && !has_samples(i.micro_batch())) return skip(i, summed_from);
   switch (i.kind) {
     case InstructionKind::Forward:
       return forward(i, false);

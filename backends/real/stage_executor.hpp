@@ -45,7 +45,7 @@ class StageExecutor {
   void offload(int micro, double share, DeviceMemory& host);
   void fetch(int micro);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
-  std::size_t prepare(int micro) { return run_.prepare(samples(micro), prepared_); }
+  std::size_t prepare(int micro) { return has_samples(micro) ? run_.prepare(samples(micro), prepared_) : 0; }
   /// Copies the data of a micro-batch to the address from which every iteration reads it.
   void stage(int micro) { run_.stage(samples(micro), prepared_); }
   /// Copies the losses of an iteration into a block for all `iterations`, so that the next iteration finds memory as
@@ -81,6 +81,8 @@ class StageExecutor {
   const std::map<int, std::vector<double>>& snapshots() const { return snapshots_; }
 
  private:
+  /// Takes note of an op on a micro-batch in which this replica has no part.
+  void skip(const Instruction&, const SummedFrom&);
   void forward(const Instruction&, bool again);
   void backward(const Instruction&, const SummedFrom&);
   void update(const Instruction&);
@@ -100,6 +102,8 @@ class StageExecutor {
     const auto width = static_cast<std::int64_t>(width_of(memory_.kernels(), array));
     return {static_cast<char*>(array.data) + first * width, 1, count, array.is_wide};
   }
+  /// Whether this replica has a part in the micro-batch.
+  bool has_samples(int micro) const;
   Samples samples(int micro) const;
   double bytes(const Array& a) const { return static_cast<double>(bytes_of(memory_.kernels(), a.tensor())); }
 

@@ -11,8 +11,8 @@
 namespace stagecraft::diagnosis {
 namespace {
 
-/// Time of a forward and a backward of the costliest micro-batch over the mean, on the first replica of the first stage
-/// that has work.
+/// Time of a forward and a backward of the costliest micro-batch over the mean of those with packs, on the first
+/// replica of the first stage that has work.
 double largest_over_mean(const DiagnosisInput& in) {
   const StageCosts& costs = in.compiled.costs;
   const auto time = [&](StageId s, int load) {
@@ -20,9 +20,10 @@ double largest_over_mean(const DiagnosisInput& in) {
     return (c.forward + c.backward).value;
   };
   double largest = 1;
+  const LoadTable& loads = in.plan().loads;
   for (const StageId s : in.plan().stages.ids()) {
-    const double mean = time(s, LoadTable::kMean);
-    for (int load = 0; mean > 0 && load < std::ssize(in.plan().loads.classes); ++load)
+    const double mean = time(s, LoadTable::kMean) / loads.share_with_packs(0);
+    for (int load = 0; mean > 0 && load < std::ssize(loads.classes); ++load)
       largest = std::max(largest, time(s, load) / mean);
   }
   return largest;
@@ -42,6 +43,9 @@ void suggest_other_packs(const DiagnosisInput& in, Finding& f) {
     f.suggestions.push_back({{"data.order=hill"}, "small micro-batches first and last, large ones between"});
   if (shares && data->at("replicas").text != "flops")
     f.suggestions.push_back({{"data.replicas=flops", "data.order=hill"}, "packs dealt to replicas by their FLOPs"});
+  if (shares && data->at("counts").text != "free")
+    f.suggestions.push_back({{"data.counts=free", "data.replicas=flops", "data.order=hill"},
+                             "packs dealt to replicas by their FLOPs, not equally many to each"});
   if (data->at("pack").text != "balanced")
     f.suggestions.push_back({{"data.pack=balanced", "data.order=hill"}, "packs with equal FLOPs"});
 }

@@ -32,6 +32,8 @@ constexpr WordOf<Packing> kPackings[] = {{"none", Packing::None},
                                          {"in-order", Packing::InOrder},
                                          {"first-fit", Packing::FirstFit},
                                          {"first-fit-decreasing", Packing::FirstFitDecreasing},
+                                         {"best-fit", Packing::BestFit},
+                                         {"best-fit-decreasing", Packing::BestFitDecreasing},
                                          {"balanced", Packing::Balanced},
                                          {"workload", Packing::Workload},
                                          {"dynamic-context", Packing::DynamicContext}};
@@ -47,6 +49,12 @@ std::vector<std::string> words_of(const WordOf<Word> (&table)[N]) {
   std::vector<std::string> words;
   for (const auto& [word, value] : table) words.emplace_back(word);
   return words;
+}
+template <class Word, std::size_t N>
+std::string word_of(const WordOf<Word> (&table)[N], Word value) {
+  for (const auto& [word, named] : table)
+    if (named == value) return word;
+  throw InternalError("a value without a word");
 }
 template <class Word, std::size_t N>
 Word value_of(const WordOf<Word> (&table)[N], const Value& written) {
@@ -91,14 +99,9 @@ PackedBatches listed_batches(const Value& loads) {
     of_replica.push_back(listed_packs(loads));
   PackedBatches batches;
   batches.replicas = static_cast<int>(of_replica.size());
-  batches.micro_batches = static_cast<int>(of_replica.front().size());
-  for (std::size_t r = 0; r < of_replica.size(); ++r)
-    if (of_replica[r].size() != of_replica.front().size())
-      throw InputError(
-          {{loads.items[r].where, "run.loads",
-            fmt::format("replica {} has {}, and replica 0 has {}; replicas run the same order of ops", r,
-                        pluralize(std::ssize(of_replica[r]), "micro-batch", "es"), of_replica.front().size()),
-            "as many micro-batches for each replica", kCode}});
+  for (const std::vector<Pack>& packs : of_replica)
+    batches.micro_batches = std::max(batches.micro_batches, static_cast<int>(packs.size()));
+  for (std::vector<Pack>& packs : of_replica) packs.resize(batches.micro_batches);
   for (int j = 0; j < batches.micro_batches; ++j)
     for (std::vector<Pack>& packs : of_replica) batches.packs.push_back(std::move(packs[j]));
   return batches;
@@ -110,19 +113,15 @@ int replicas_of(const Value& tree) {
   return *std::max_element(counts.begin(), counts.end());
 }
 
-/// The devices of an axis of `plan.group`.
-int group_degree(const Value& tree, const char* axis) {
+/// How the plan of the scenario divides sequences and micro-batches.
+Degrees degrees_of(const Value& tree) {
   const Value* group = tree.at("plan").find("group");
-  return group && group->has(axis) ? config::as_int(group->at(axis)) : 1;
-}
-
-/// Each context rank has two pieces of a sequence, of which each tensor rank has a part with sequence parallelism.
-int default_pad(const Value& tree) {
-  const Value* group = tree.at("plan").find("group");
+  const auto size = [&](const char* axis) { return group && group->has(axis) ? config::as_int(group->at(axis)) : 1; };
   const Value* sequence = group ? group->find("sequence") : nullptr;
-  const int tensor = sequence && config::as_bool(*sequence) ? group_degree(tree, "tensor") : 1;
-  const int context = group_degree(tree, "context");
-  return context > 1 ? 2 * context * tensor : tensor;
+  return {.replicas = replicas_of(tree),
+          .context = size("context"),
+          .tensor = size("tensor"),
+          .sequence = sequence && config::as_bool(*sequence)};
 }
 
 /// What a context group must be like to give each sequence a part of its ranks.
@@ -140,7 +139,8 @@ void check_dynamic_context(const Value& tree, const PackingRule& rule) {
     refuse(fmt::format("the room of {} is no whole number of tokens on each of {}", pluralize(rule.room, "token"),
                        pluralize(rule.context, "rank")),
            fmt::format("data.room: {}", std::max(1, rule.room / rule.context) * rule.context));
-  if (const Value* type = tree.at("plan").at("group").find("context_type"); type && type->text == "a2a")
+  const Value* group = tree.at("plan").find("group");
+  if (const Value* type = group ? group->find("context_type") : nullptr; type && type->text == "a2a")
     refuse("with context_type: a2a all ranks of the group exchange heads of each sequence",
            "plan.group.context_type: p2p");
 }
@@ -175,15 +175,11 @@ void check_lengths(const PackedBatches& batches, int tokens, const Value& place,
               fmt::format("model.sequence: {}, if the model can have it, or shorter sequences", n), kCode}});
 }
 
-PackedBatches drawn_batches(const Value& tree, const ModelGraph& model, int tokens) {
+}  // namespace
+
+PackedBatches packs_by(const PackingRule& rule, const Value& tree, const ModelGraph& model) {
   const Value &data = tree.at("data"), &run = tree.at("run");
-  PackingRule rule{.packing = value_of(kPackings, data.at("pack")),
-                   .share = value_of(kShares, data.at("replicas")),
-                   .order = value_of(kOrders, data.at("order")),
-                   .room = data.has("room") ? config::as_int(data.at("room")) : tokens,
-                   .pad = data.has("pad") ? config::as_int(data.at("pad")) : default_pad(tree),
-                   .replicas = replicas_of(tree),
-                   .context = group_degree(tree, "context")};
+  const int tokens = tokens_of_sample(model);
   if (rule.packing == Packing::DynamicContext) check_dynamic_context(tree, rule);
   const LengthRule lengths = length_rule(data.at("lengths"));
   std::vector<std::vector<int>> drawn;
@@ -198,6 +194,8 @@ PackedBatches drawn_batches(const Value& tree, const ModelGraph& model, int toke
   for (const std::vector<int>& one : drawn) check_lengths({.packs = {one}}, tokens, data.at("lengths"), "data.lengths");
   return pack_iterations(drawn, rule, work_rule(model, tokens));
 }
+
+namespace {
 
 /// The lines of a file that a scenario names, with their places.
 std::vector<Value> lines_of_file(const Value& name) {
@@ -284,8 +282,9 @@ const config::MapSpec& data_fields() {
               .fallback("none")
               .doc(
                   "How sequences become packs; a micro-batch of a replica is one pack. none: each sequence is one. "
-                  "in-order: next fit, as in Megatron-LM. first-fit. first-fit-decreasing: longest sequences first. "
-                  "balanced: the costliest first, to the pack with the least FLOPs that has room. workload: as "
+                  "in-order: next fit, as in Megatron-LM. first-fit: the first pack with room. best-fit: the pack "
+                  "with the least room that is enough. With -decreasing: longest sequences first. balanced: the "
+                  "costliest first, to the pack with the least FLOPs that has room. workload: as "
                   "balanced, but sequences longer than half the room wait for an iteration in which each pack gets one "
                   "(WLB-LLM). dynamic-context: as balanced, but each sequence is divided over the fewest ranks of "
                   "plan.group.context that have room for it, each for room / context tokens (Megatron-LM's "
@@ -301,7 +300,11 @@ const config::MapSpec& data_fields() {
           config::choice("replicas", words_of(kShares))
               .fallback("round-robin")
               .doc("Which packs a replica gets: in turn, or the largest first to the replica with the least FLOPs or "
-                   "tokens. All have the same count of packs."),
+                   "tokens."),
+          config::choice("counts", {"equal", "free"})
+              .fallback("equal")
+              .doc("Whether all replicas have the same count of packs, or as many as `replicas` gives them. With free, "
+                   "a replica with fewer packs is done earlier."),
           config::choice("order", words_of(kOrders))
               .fallback("given")
               .doc("Order of the packs of a replica by their FLOPs. hill: small, large, small.")}};
@@ -323,6 +326,26 @@ int tokens_of_sample(const ModelGraph& model) {
   return tokens;
 }
 
+std::string to_text(Packing packing) { return word_of(kPackings, packing); }
+std::string to_text(PackOrder order) { return word_of(kOrders, order); }
+
+int default_pad(const Degrees& degrees) {
+  const int tensor = degrees.sequence ? degrees.tensor : 1;
+  return degrees.context > 1 ? 2 * degrees.context * tensor : tensor;
+}
+
+PackingRule packing_rule(const Value& tree, const ModelGraph& model, const Degrees& degrees) {
+  const Value& data = tree.at("data");
+  return {.packing = value_of(kPackings, data.at("pack")),
+          .share = value_of(kShares, data.at("replicas")),
+          .order = value_of(kOrders, data.at("order")),
+          .room = data.has("room") ? config::as_int(data.at("room")) : tokens_of_sample(model),
+          .pad = data.has("pad") ? config::as_int(data.at("pad")) : default_pad(degrees),
+          .replicas = degrees.replicas,
+          .context = degrees.context,
+          .free_counts = data.at("counts").text == "free"};
+}
+
 std::shared_ptr<const PackedBatches> read_packs(const Value& tree, const ModelGraph& model) {
   const Value *data = tree.find("data"), *loads = tree.at("run").find("loads");
   if (!data && !loads) return nullptr;
@@ -331,8 +354,9 @@ std::shared_ptr<const PackedBatches> read_packs(const Value& tree, const ModelGr
     throw InputError({{(data ? data : loads)->where, data ? "data" : "run.loads",
                        fmt::format("the samples of '{}' are no sequences of tokens", model.name),
                        "a language model, such as gpt2-small", kCode}});
-  PackedBatches batches = data ? drawn_batches(tree, model, tokens) : listed_batches(*loads);
-  if (loads) batches.pad = default_pad(tree);
+  const Degrees degrees = degrees_of(tree);
+  PackedBatches batches = data ? packs_by(packing_rule(tree, model, degrees), tree, model) : listed_batches(*loads);
+  if (loads) batches.pad = default_pad(degrees);
   if (loads) check_lengths(batches, tokens, *loads, "run.loads");
   return std::make_shared<const PackedBatches>(std::move(batches));
 }
@@ -340,7 +364,7 @@ std::shared_ptr<const PackedBatches> read_packs(const Value& tree, const ModelGr
 PackedBatches equal_packs(const Value& tree, const ModelGraph& model) {
   PackedBatches batches{.replicas = replicas_of(tree),
                         .micro_batches = config::as_int(tree.at("run").at("micro_batches")),
-                        .pad = default_pad(tree)};
+                        .pad = default_pad(degrees_of(tree))};
   batches.packs.resize(static_cast<std::size_t>(batches.replicas) * static_cast<std::size_t>(batches.micro_batches),
                        {tokens_of_sample(model)});
   return batches;

@@ -5,7 +5,7 @@
 #include "sim/config/fields.hpp"
 #include "sim/config/value.hpp"
 #include "sim/model/model_graph.hpp"
-#include "sim/plan/load_table.hpp"
+#include "sim/plan/packing.hpp"
 
 namespace stagecraft {
 
@@ -20,6 +20,18 @@ bool settle_packs(config::Value& tree, config::Problems&);
 /// The packs of a settled scenario; null where all samples have the length of the model. InputError with the place of a
 /// sequence that is too long for the model or for a pack.
 std::shared_ptr<const PackedBatches> read_packs(const config::Value& tree, const ModelGraph&);
+
+/// How `data` of a settled scenario makes packs for a plan of these degrees.
+PackingRule packing_rule(const config::Value& tree, const ModelGraph&, const Degrees&);
+/// The packs by that rule, or by a changed one. InputError as read_packs().
+PackedBatches packs_by(const PackingRule&, const config::Value& tree, const ModelGraph&);
+/// The words of `data.pack` and `data.order`.
+std::string to_text(Packing);
+std::string to_text(PackOrder);
+
+/// Tokens of which each sequence is a multiple by default: each context rank has two pieces of it, of which each tensor
+/// rank has a part with sequence parallelism.
+int default_pad(const Degrees&);
 
 /// One sequence of the model's length for each replica and micro-batch of `run.micro_batches`.
 PackedBatches equal_packs(const config::Value& tree, const ModelGraph&);

@@ -59,6 +59,13 @@ bool replicas_differ(const LoadTable& loads) {
 
 }  // namespace
 
+double LoadTable::share_with_packs(int replica) const {
+  const auto micro_batches = static_cast<std::int64_t>(class_of.size()) / replicas;
+  std::int64_t packs = 0;
+  for (std::int64_t micro = 0; micro < micro_batches; ++micro) packs += is_empty_at(micro, replica) ? 0 : 1;
+  return static_cast<double>(packs) / static_cast<double>(micro_batches);
+}
+
 Load load_of(const Pack& pack, int tokens_of_sample, int pad) { return mean_load({pack}, tokens_of_sample, pad); }
 
 /// Sums are exact: whole numbers below 2^53 are as doubles.
@@ -104,6 +111,7 @@ Load load_on_ranks(const PackedBatches& batches, std::size_t index, int tokens_o
 }  // namespace
 
 Load load_at(const PackedBatches& batches, std::size_t index, int tokens_of_sample) {
+  if (batches.packs[index].empty()) return whole_samples(0);
   if (!batches.ranks.empty()) return load_on_ranks(batches, index, tokens_of_sample);
   const Pack& pack = batches.packs[index];
   Load load = load_of(pack, tokens_of_sample, batches.pad);

@@ -10,7 +10,8 @@ namespace stagecraft {
 
 struct Plan;
 
-/// Lengths, in tokens, of the sequences that one replica has in one micro-batch. No sequence attends to another.
+/// Lengths, in tokens, of the sequences that one replica has in one micro-batch. No sequence attends to another. Empty
+/// where replicas have different numbers of packs and this one has no more: it does not take part in the micro-batch.
 using Pack = std::vector<int>;
 
 /// The packs of iterations whose micro-batches differ: [micro-batch * replicas + replica], through the iterations. A
@@ -43,6 +44,13 @@ struct LoadTable {
     if (class_of.empty()) return kMean;
     return class_of[static_cast<std::size_t>(micro * replicas + replica) % class_of.size()];
   }
+  /// Whether the replica has no pack in the micro-batch, so that its ops take no time and there are no messages.
+  bool is_empty_at(std::int64_t micro, int replica) const {
+    const int load = at(micro, replica);
+    return load != kMean && classes[load].samples == 0;
+  }
+  /// The part of the micro-batches in which the replica has a pack.
+  double share_with_packs(int replica) const;
 };
 
 /// A pack as a load: its sequences are the samples, and a sample has as many tokens and pairs as they have in the mean.

@@ -59,6 +59,7 @@ class OpenPacks {
       : rule_(rule), packs_(count), left_(count, rule.room) {}
 
   bool fits(std::size_t i, int length) const { return padded(length, rule_.pad) <= left_[i]; }
+  int room(std::size_t i) const { return left_[i]; }
   std::size_t size() const { return packs_.size(); }
   void put(std::size_t i, int length) {
     if (i == packs_.size()) packs_.emplace_back(), left_.push_back(rule_.room);
@@ -86,6 +87,18 @@ std::vector<Pack> first_fit(const std::vector<int>& lengths, const PackingRule& 
     std::size_t i = 0;
     while (i < open.size() && !open.fits(i, n)) ++i;
     open.put(i, n);
+  }
+  return open.take();
+}
+
+/// The first pack of several with as little room.
+std::vector<Pack> best_fit(const std::vector<int>& lengths, const PackingRule& rule) {
+  OpenPacks open(rule);
+  for (const int n : lengths) {
+    std::size_t best = open.size();
+    for (std::size_t i = 0; i < open.size(); ++i)
+      if (open.fits(i, n) && (best == open.size() || open.room(i) < open.room(best))) best = i;
+    open.put(best, n);
   }
   return open.take();
 }
@@ -140,15 +153,15 @@ std::vector<Pack> least_work_on_ranks(const std::vector<int>& longest_first, con
   return packs;
 }
 
-/// The ranks of each sequence of a pack, whose sequences lie in the order in which they were packed.
-std::vector<RankRange> ranks_of(const Pack& pack, const PackingRule& rule, const WorkOfLength& work) {
+/// The ranks with the sequences of a pack, which lie in the order in which they were packed.
+ContextRanks filled_ranks(const Pack& pack, const PackingRule& rule, const WorkOfLength& work,
+                          std::vector<RankRange>& places) {
   ContextRanks ranks = ranks_of(rule);
-  std::vector<RankRange> places;
   for (const int n : pack) {
     places.push_back(ranks.place_of(n).value());
     ranks.put(places.back(), n, work(n));
   }
-  return places;
+  return ranks;
 }
 
 std::vector<Pack> balance(const std::vector<int>& lengths, const PackingRule& rule, const WorkOfLength& work) {
@@ -180,7 +193,7 @@ std::vector<std::vector<int>> delay_long(const std::vector<std::vector<int>>& le
   return result;
 }
 
-/// The packs of each replica, equally many.
+/// The packs of each replica, equally many unless counts are free.
 std::vector<std::vector<Pack>> share_packs(std::vector<Pack> packs, const PackingRule& rule, const WorkOfLength& work) {
   std::vector<std::vector<Pack>> of_replica(rule.replicas);
   if (rule.share == PackShare::RoundRobin) {
@@ -188,10 +201,10 @@ std::vector<std::vector<Pack>> share_packs(std::vector<Pack> packs, const Packin
     return of_replica;
   }
   const auto size = [&](const Pack& pack) {
-    return rule.share == PackShare::Work ? work_of(pack, work) : std::accumulate(pack.begin(), pack.end(), 0.0);
+    return rule.share == PackShare::Work ? work_of(pack, rule, work) : std::accumulate(pack.begin(), pack.end(), 0.0);
   };
   std::stable_sort(packs.begin(), packs.end(), [&](const Pack& a, const Pack& b) { return size(a) > size(b); });
-  const std::size_t each = packs.size() / of_replica.size();
+  const std::size_t each = rule.free_counts ? packs.size() : packs.size() / of_replica.size();
   std::vector<double> sums(of_replica.size(), 0);
   for (Pack& pack : packs) {
     std::size_t best = of_replica.size();
@@ -223,6 +236,12 @@ double work_of(const Pack& pack, const WorkOfLength& work) {
   return sum;
 }
 
+double work_of(const Pack& pack, const PackingRule& rule, const WorkOfLength& work) {
+  if (rule.packing != Packing::DynamicContext) return work_of(pack, work);
+  std::vector<RankRange> places;
+  return filled_ranks(pack, rule, work, places).work_on({0, rule.context});
+}
+
 std::vector<Pack> pack_sequences(const std::vector<int>& lengths, const PackingRule& rule, const WorkOfLength& work) {
   switch (rule.packing) {
     case Packing::None:
@@ -233,6 +252,10 @@ std::vector<Pack> pack_sequences(const std::vector<int>& lengths, const PackingR
       return first_fit(lengths, rule);
     case Packing::FirstFitDecreasing:
       return first_fit(longest_first(lengths), rule);
+    case Packing::BestFit:
+      return best_fit(lengths, rule);
+    case Packing::BestFitDecreasing:
+      return best_fit(longest_first(lengths), rule);
     case Packing::Balanced:
     case Packing::Workload:
     case Packing::DynamicContext:
@@ -254,10 +277,9 @@ bool divide_packs(std::vector<Pack>& packs, std::size_t count) {
   return true;
 }
 
-void order_packs(std::vector<Pack>& packs, PackOrder order, const WorkOfLength& work) {
+void order_packs(std::vector<Pack>& packs, PackOrder order, const std::function<double(const Pack&)>& work) {
   if (order == PackOrder::Given) return;
-  std::stable_sort(packs.begin(), packs.end(),
-                   [&](const Pack& a, const Pack& b) { return work_of(a, work) < work_of(b, work); });
+  std::stable_sort(packs.begin(), packs.end(), [&](const Pack& a, const Pack& b) { return work(a) < work(b); });
   if (order == PackOrder::Descending) std::reverse(packs.begin(), packs.end());
   if (order != PackOrder::Hill) return;
   std::vector<Pack> up, down;
@@ -265,6 +287,26 @@ void order_packs(std::vector<Pack>& packs, PackOrder order, const WorkOfLength& 
   std::move(down.rbegin(), down.rend(), std::back_inserter(up));
   packs = std::move(up);
 }
+
+namespace {
+
+/// The packs of an iteration by replica, `count` for each; with free counts some are empty.
+std::vector<std::vector<Pack>> packs_by_replica(std::vector<Pack> packs, std::size_t count, const PackingRule& rule,
+                                                const WorkOfLength& work) {
+  const std::size_t replicas = rule.replicas, needed = rule.free_counts ? replicas : count * replicas;
+  if (!divide_packs(packs, needed))
+    throw InputError(fmt::format("an iteration has {}, but {} on each of {} need more",
+                                 pluralize(static_cast<std::int64_t>(packs.size()), "sequence"),
+                                 pluralize(static_cast<std::int64_t>(needed / replicas), "micro-batch", "es"),
+                                 pluralize(rule.replicas, "replica")),
+                     "a larger run.global_batch");
+  std::vector<std::vector<Pack>> of_replica = share_packs(std::move(packs), rule, work);
+  for (std::vector<Pack>& own_packs : of_replica)
+    order_packs(own_packs, rule.order, [&](const Pack& pack) { return work_of(pack, rule, work); });
+  return of_replica;
+}
+
+}  // namespace
 
 PackedBatches pack_iterations(const std::vector<std::vector<int>>& lengths, const PackingRule& rule,
                               const WorkOfLength& work) {
@@ -274,26 +316,26 @@ PackedBatches pack_iterations(const std::vector<std::vector<int>>& lengths, cons
     packed.push_back(pack_sequences(one, rule, work));
     max_micro_batches = std::max(max_micro_batches, (packed.back().size() + rule.replicas - 1) / rule.replicas);
   }
+  std::vector<std::vector<std::vector<Pack>>> by_replica;  // [iteration]
+  for (std::vector<Pack>& packs : packed) {
+    by_replica.push_back(packs_by_replica(std::move(packs), max_micro_batches, rule, work));
+    if (!rule.free_counts) continue;
+    for (const std::vector<Pack>& own_packs : by_replica.back())
+      max_micro_batches = std::max(max_micro_batches, own_packs.size());
+  }
   PackedBatches batches{.replicas = rule.replicas,
                         .micro_batches = static_cast<int>(max_micro_batches),
                         .pad = rule.pad,
                         .packs = {},
                         .ranks = {}};
-  for (std::vector<Pack>& packs : packed) {
-    if (!divide_packs(packs, max_micro_batches * rule.replicas))
-      throw InputError(fmt::format("an iteration has {}, but {} on each of {} need more",
-                                   pluralize(static_cast<std::int64_t>(packs.size()), "sequence"),
-                                   pluralize(static_cast<std::int64_t>(max_micro_batches), "micro-batch", "es"),
-                                   pluralize(rule.replicas, "replica")),
-                       "a larger run.global_batch");
-    std::vector<std::vector<Pack>> of_replica = share_packs(std::move(packs), rule, work);
-    for (std::vector<Pack>& own_packs : of_replica) order_packs(own_packs, rule.order, work);
+  for (std::vector<std::vector<Pack>>& of_replica : by_replica) {
+    for (std::vector<Pack>& own_packs : of_replica) own_packs.resize(max_micro_batches);
     for (std::size_t j = 0; j < max_micro_batches; ++j)
       for (std::vector<Pack>& own_packs : of_replica) batches.packs.push_back(std::move(own_packs[j]));
   }
   if (rule.packing == Packing::DynamicContext) {
     batches.context = rule.context;
-    for (const Pack& pack : batches.packs) batches.ranks.push_back(ranks_of(pack, rule, work));
+    for (const Pack& pack : batches.packs) filled_ranks(pack, rule, work, batches.ranks.emplace_back());
   }
   return batches;
 }

@@ -33,16 +33,26 @@ using WorkOfLength = std::function<double(int)>;
 double work_of(const Pack&, const WorkOfLength&);
 
 /// How sequences become packs. None: one sequence to a pack. InOrder: next fit, as in Megatron-LM's dp_balanced.
-/// FirstFit: the first pack with room; FirstFitDecreasing: with the longest sequences first, which needs at most 11/9
-/// of the fewest packs and 2/3. Balanced: the costliest sequence first, to the pack with the least work that has room.
-/// Workload: as balanced, but long sequences wait until there is one for each pack (WLB-LLM, arXiv:2503.17924).
-/// DynamicContext: as balanced, but each sequence goes to the fewest context ranks with room for it, and of these to
-/// the ranks with the least work (ContextRanks). Orders and shares of packs count the work of all ranks.
-enum class Packing : std::uint8_t { None, InOrder, FirstFit, FirstFitDecreasing, Balanced, Workload, DynamicContext };
+/// FirstFit: the first pack with room; BestFit: the pack with the least room that is enough. With the longest sequences
+/// first (Decreasing) both need at most 11/9 of the fewest packs and 2/3. Balanced: the costliest sequence first, to
+/// the pack with the least work that has room. Workload: as balanced, but long sequences wait until there is one for
+/// each pack (WLB-LLM, arXiv:2503.17924). DynamicContext: as balanced, but each sequence goes to the fewest context
+/// ranks with room for it, and of these to the ranks with the least work (ContextRanks).
+enum class Packing : std::uint8_t {
+  None,
+  InOrder,
+  FirstFit,
+  FirstFitDecreasing,
+  BestFit,
+  BestFitDecreasing,
+  Balanced,
+  Workload,
+  DynamicContext
+};
 /// Hill: small, large, small: odd places of the sorted packs ascend, even places descend.
 enum class PackOrder : std::uint8_t { Given, Ascending, Descending, Hill };
 /// Which packs a replica gets: in turn, or each the largest first to the replica with the least work or tokens that
-/// still needs one.
+/// still needs one; with free counts, to the replica with the least.
 enum class PackShare : std::uint8_t { RoundRobin, Work, Tokens };
 
 struct PackingRule {
@@ -52,8 +62,13 @@ struct PackingRule {
   int room = 1;                        ///< Tokens of a pack.
   int pad = 1;                         ///< A sequence takes a multiple of these tokens.
   int replicas = 1;
-  int context = 1;  ///< Ranks that divide each sequence of a pack, or some of them each.
+  int context = 1;           ///< Ranks that divide each sequence of a pack, or some of them each.
+  bool free_counts = false;  ///< Replicas may have different numbers of packs.
 };
+
+/// Work of a pack in the unit of the rule: of its sequences, or with DynamicContext of the busiest of its ranks, for
+/// which the others wait.
+double work_of(const Pack&, const PackingRule&, const WorkOfLength&);
 
 /// Packs of all these sequences, none of which is longer than the room.
 std::vector<Pack> pack_sequences(const std::vector<int>& lengths, const PackingRule&, const WorkOfLength&);
@@ -62,10 +77,11 @@ std::vector<Pack> pack_sequences(const std::vector<int>& lengths, const PackingR
 /// in Megatron-LM. False where there are too few sequences.
 bool divide_packs(std::vector<Pack>&, std::size_t count);
 
-void order_packs(std::vector<Pack>&, PackOrder, const WorkOfLength&);
+void order_packs(std::vector<Pack>&, PackOrder, const std::function<double(const Pack&)>& work);
 
-/// The packs of each iteration, all with the same number of micro-batches: of the iteration that needs most. InputError
-/// where an iteration has fewer sequences than that.
+/// The packs of each iteration, all with the same number of micro-batches: of the iteration, and with free counts the
+/// replica, that needs most. A replica with free counts and fewer packs has empty ones last. InputError where an
+/// iteration has too few sequences for that many micro-batches, or with free counts for one on each replica.
 PackedBatches pack_iterations(const std::vector<std::vector<int>>& lengths, const PackingRule&, const WorkOfLength&);
 
 }  // namespace stagecraft

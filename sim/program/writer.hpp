@@ -199,6 +199,7 @@ void ProgramWriter::for_each_message(DeviceId device, const Op& op, Visit&& visi
   if (gradient && !passes_gradient(op.kind)) return;
   const Stage& stage = plan_.stage(op.stage);
   const int replica = stage.leaders.size() == 1 ? 0 : replica_on(stage, device);
+  if (plan_.loads.is_empty_at(op.micro, replica)) return;
   for (const int e : gradient ? edges_.in[op.stage] : edges_.out[op.stage]) {
     const StageEdge& edge = plan_.edges[e];
     const StageId other_id = gradient ? edge.from : edge.to;

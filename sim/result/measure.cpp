@@ -107,7 +107,7 @@ class Measurement {
     if (const std::size_t every = p_.drain_every; every > 1 && last.size() >= 2 * every) {
       to = last.size() / every * every - 1;
       from = to - every;
-    } else if (!measured() && apart && p_.load_iterations > 1) {
+    } else if (!measured() && (apart || p_.drain_every == 1) && p_.load_iterations > 1) {
       set_period_of_different(last);
       return;
     } else if (!measured() && apart) {

@@ -202,7 +202,7 @@ TEST_CASE("bad lengths are refused at their place") {
   CHECK(problem(kLarge, with(kDrawn, "data.room=256")).path == "data.lengths");
   CHECK(problem(kLarge, with(kDrawn, "run.loads=[[3]]")).message == "`data` says the loads, too");
   CHECK(problem(kLarge, with(kDrawn, "plan.micro_batch_size=2")).help == "plan.micro_batch_size: 1");
-  CHECK(problem(kLarge, {"run={schedule: 1f1b}", "run.loads=[[[3]], [[3], [3]]]"}).path == "run.loads");
+  CHECK(problem(kLarge, {"run={schedule: 1f1b}", "run.loads=[[[3]], [[3], []]]"}).path == "run.loads");
 }
 
 TEST_CASE("a pipeline with packs learns what one stage learns, to the last bit") {
@@ -247,6 +247,54 @@ TEST_CASE("replicas with different packs learn what one device learns") {
   const Learnt learnt = *execute(compile(scenario(kReal, {by_replica, "plan.replicas=2"})), "cpu").learnt;
   CHECK(largest_difference(learnt.losses, expected.losses) < 1e-12);
   CHECK(largest_difference(all_weights(learnt), all_weights(expected)) < 1e-12);
+}
+
+TEST_CASE("a replica with fewer packs is done earlier, as if the pipeline had no more micro-batches") {
+  const std::string plan = "plan={planner: balanced, stages: 2, micro_batch_size: 1, replicas: 2}";
+  const auto times = [&](const std::string& loads) {
+    return simulated({plan, "run={schedule: 1f1b, iterations: 1}", "run.loads=" + loads});
+  };
+  const Outcome equal = times("[[[512], [1024], [256]], [[512], [1024], [256]]]");
+  const Outcome fewer = times("[[[512], [1024], [256]], [[512]]]");
+  const Outcome one = times("[[[512]], [[512]]]");
+  // The replica with three packs does not see the other; that one ends with its only pack, and both meet at the sum.
+  for (const DeviceId d : equal.report.devices.ids()) {
+    const Seconds busy = fewer.report.devices[d].busy;
+    if (!equal.report.devices[d].used) continue;
+    const bool is_equal = busy.value == doctest::Approx(equal.report.devices[d].busy.value).epsilon(1e-12);
+    const bool is_one = busy.value == doctest::Approx(one.report.devices[d].busy.value).epsilon(1e-12);
+    CHECK(is_equal != is_one);
+  }
+  CHECK(fewer.report.makespan.value == doctest::Approx(equal.report.makespan.value).epsilon(1e-12));
+}
+
+TEST_CASE("replicas with different numbers of packs learn what one device learns") {
+  const Learnt expected = learn({{9, 2}, {5}, {7, 7}, {24}}, {"plan.stages=1"});
+  for (const std::string schedule : {"1f1b", "gpipe", "zb-h1"}) {
+    CAPTURE(schedule);
+    const std::string by_replica = "run.loads=[[[9, 2], [5], [7, 7]], [[24]]]";
+    const Learnt learnt =
+        *execute(compile(scenario(kReal, {by_replica, "plan.replicas=2", "run.schedule=" + schedule})), "cpu").learnt;
+    CHECK(largest_difference(learnt.losses, expected.losses) < 1e-12);
+    CHECK(largest_difference(all_weights(learnt), all_weights(expected)) < 1e-12);
+  }
+}
+
+TEST_CASE("free counts with as many packs on each replica give the times of equal counts, to the last bit") {
+  const std::vector<std::string> sets{"plan={planner: balanced, stages: 2, micro_batch_size: 1, replicas: 2}",
+                                      "run={schedule: 1f1b, global_batch: 32, iterations: 2}",
+                                      "data={lengths: {kind: equal, length: 512}, pack: in-order, replicas: flops}"};
+  const Outcome equal = simulated(sets), free = simulated(with(sets, "data.counts=free"));
+  CHECK(equal.timeline.start == free.timeline.start);
+  CHECK(equal.timeline.end == free.timeline.end);
+}
+
+TEST_CASE("free counts balance replicas better than equal counts") {
+  const std::vector<std::string> sets{"plan={planner: balanced, stages: 2, micro_batch_size: 1, replicas: 2}",
+                                      "run={schedule: 1f1b, global_batch: 64, iterations: 4}",
+                                      "data={lengths: {kind: lognormal, low: 128, high: 1024, mean: 512, sigma: 1.1}, "
+                                      "pack: in-order, replicas: flops}"};
+  CHECK(simulated(with(sets, "data.counts=free")).report.period < simulated(sets).report.period);
 }
 
 }  // namespace stagecraft::packed_data_test

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "sim/core/diagnostic.hpp"
@@ -71,19 +72,48 @@ TEST_CASE("packs of 512 lengths: counts, fullness and spread as another program 
   }
 }
 
-TEST_CASE("first fit decreasing saves 6.5 % of the packs of first fit, where 6.8 % were published") {
-  Rng rng(1, "uniform lengths");
-  std::size_t first = 0, decreasing = 0;
-  for (int step = 0; step < 400; ++step) {
-    std::vector<int> lengths;
-    for (int i = 0; i < 32; ++i) lengths.push_back(rng.integer(2000, 6000));
-    first += pack_sequences(lengths, {.packing = Packing::FirstFit, .room = 9216}, test::gpt_work).size();
-    decreasing +=
-        pack_sequences(lengths, {.packing = Packing::FirstFitDecreasing, .room = 9216}, test::gpt_work).size();
+TEST_CASE("what decreasing saves of the packs of first fit, as miles published it for 32 samples in 9216 tokens") {
+  const auto saved = [](const LengthRule& rule) {
+    std::size_t first = 0, decreasing = 0;
+    for (int step = 0; step < 400; ++step) {
+      const std::vector<int> lengths = draw_lengths(rule, 32, step);
+      first += pack_sequences(lengths, {.packing = Packing::FirstFit, .room = 9216}, test::gpt_work).size();
+      decreasing +=
+          pack_sequences(lengths, {.packing = Packing::FirstFitDecreasing, .room = 9216}, test::gpt_work).size();
+    }
+    return 100 * (1 - static_cast<double>(decreasing) / static_cast<double>(first));
+  };
+  const auto lognormal = [](double sigma) {
+    return LengthRule{.kind = LengthRule::Kind::Lognormal, .low = 1, .high = 9216, .mean = 4500, .sigma = sigma};
+  };
+  CHECK(saved({.kind = LengthRule::Kind::Uniform, .low = 300, .high = 400}) == 0);  // Published: 0.0 %.
+  CHECK(saved({.kind = LengthRule::Kind::Uniform, .low = 2000, .high = 6000}) == doctest::Approx(6.8).epsilon(0.15));
+  // Published: 4.9 % for lengths whose spread is not; it is between the figures for these two.
+  CHECK(saved(lognormal(0.5)) > 4.9);
+  CHECK(saved(lognormal(1)) < 4.9);
+}
+
+TEST_CASE("best fit takes the pack with the least room that is enough") {
+  const std::vector<int> lengths{6, 7, 3, 4};
+  CHECK(pack_sequences(lengths, {.packing = Packing::FirstFit, .room = 10}, test::gpt_work) ==
+        std::vector<Pack>{{6, 3}, {7}, {4}});
+  CHECK(pack_sequences(lengths, {.packing = Packing::BestFit, .room = 10}, test::gpt_work) ==
+        std::vector<Pack>{{6, 4}, {7, 3}});
+  CHECK(pack_sequences({3, 4, 6, 7}, {.packing = Packing::BestFitDecreasing, .room = 10}, test::gpt_work) ==
+        std::vector<Pack>{{7, 3}, {6, 4}});
+}
+
+TEST_CASE("decreasing needs at most 11/9 of the fewest packs and 2/3, with first and best fit") {
+  Rng rng(5, "full packs");
+  for (int trial = 0; trial < 200; ++trial) {
+    const int fewest = rng.integer(1, 30);
+    std::vector<int> lengths;  // They fill that number of packs, and no fewer.
+    for (int pack = 0; pack < fewest; ++pack)
+      for (int left = 100; left > 0; left -= lengths.back()) lengths.push_back(rng.integer(1, std::min(left, 60)));
+    for (const Packing packing : {Packing::FirstFitDecreasing, Packing::BestFitDecreasing})
+      CHECK(std::ssize(pack_sequences(lengths, {.packing = packing, .room = 100}, test::gpt_work)) <=
+            11 * fewest / 9.0 + 2 / 3.0);
   }
-  const double saved = 100 * (1 - static_cast<double>(decreasing) / static_cast<double>(first));
-  CHECK(saved > 5.8);
-  CHECK(saved < 7.8);
 }
 
 TEST_CASE("equal FLOPs are not equal tokens") {
@@ -102,8 +132,8 @@ TEST_CASE("no pack has more than the room, padding included, and each sequence i
     std::vector<int> lengths(rng.integer(1, 60));
     for (int& n : lengths) n = rng.integer(1, 96);
     const int pad = 1 << rng.integer(0, 4);
-    for (const Packing packing :
-         {Packing::InOrder, Packing::FirstFit, Packing::FirstFitDecreasing, Packing::Balanced}) {
+    for (const Packing packing : {Packing::InOrder, Packing::FirstFit, Packing::FirstFitDecreasing, Packing::BestFit,
+                                  Packing::BestFitDecreasing, Packing::Balanced}) {
       const auto packs = pack_sequences(lengths, {.packing = packing, .room = 96, .pad = pad}, test::gpt_work);
       CHECK(all_of(packs) == sorted(lengths));
       for (const Pack& p : packs) {
@@ -125,6 +155,35 @@ TEST_CASE("packs go to replicas in turn, or to the one with the least work") {
   CHECK(balanced < 1.01);
 }
 
+TEST_CASE("replicas with free counts have the same work within 1 %, where in turn they differ by 6 %") {
+  // Another program has 1.060 and 1.003 for these 250 packs.
+  PackingRule rule{.packing = Packing::InOrder, .room = kRoom, .free_counts = true};
+  CHECK(of_replicas(test::kLengths512, rule) == doctest::Approx(1.060).epsilon(0.001));
+  rule.share = PackShare::Work;
+  CHECK(of_replicas(test::kLengths512, rule) == doctest::Approx(1.003).epsilon(0.001));
+}
+
+TEST_CASE("with free counts a replica with fewer packs has empty ones last") {
+  PackingRule rule{.packing = Packing::None, .share = PackShare::Work, .room = 10, .replicas = 2, .free_counts = true};
+  const PackedBatches batches = pack_iterations({{9, 2, 2, 2}, {3, 3}}, rule, test::gpt_work);
+  CHECK(batches.micro_batches == 3);
+  CHECK(batches.packs == std::vector<Pack>{{9}, {2}, {}, {2}, {}, {2}, {3}, {3}, {}, {}, {}, {}});
+  CHECK_THROWS_AS(pack_iterations({{9}}, rule, test::gpt_work), InputError);
+  rule.free_counts = false;
+  CHECK(pack_iterations({{9, 2, 2, 2}}, rule, test::gpt_work).packs == std::vector<Pack>{{9}, {2}, {2}, {2}});
+}
+
+TEST_CASE("the work of a pack with context ranks of its sequences is the busiest rank's") {
+  PackingRule rule{.packing = Packing::DynamicContext, .room = 32, .context = 4};
+  const auto work = [](int length) { return 1.0 * length; };
+  CHECK(work_of({8}, rule, work) == 8);           // One rank has all of it.
+  CHECK(work_of({8, 8, 8, 8}, rule, work) == 8);  // Four have one each.
+  CHECK(work_of({16}, rule, work) == 8);          // Two have a half.
+  CHECK(work_of({16, 8}, rule, work) == 8);
+  rule.packing = Packing::Balanced;
+  CHECK(work_of({16, 8}, rule, work) == 24);
+}
+
 TEST_CASE("iterations have as many micro-batches as the one that needs most") {
   const PackedBatches batches = pack_iterations(
       {{5, 5, 5, 5}, {9, 9, 9, 9}}, {.packing = Packing::InOrder, .room = 10, .replicas = 2}, test::gpt_work);
@@ -138,7 +197,7 @@ TEST_CASE("iterations have as many micro-batches as the one that needs most") {
 
 TEST_CASE("hill: odd places of the sorted packs ascend, even places descend") {
   std::vector<Pack> packs{{5}, {1}, {4}, {2}, {3}};
-  order_packs(packs, PackOrder::Hill, test::gpt_work);
+  order_packs(packs, PackOrder::Hill, [](const Pack& pack) { return work_of(pack, test::gpt_work); });
   CHECK(packs == std::vector<Pack>{{1}, {3}, {5}, {4}, {2}});
 }
 

@@ -57,7 +57,7 @@ std::vector<Pack> packs_of_8k() {
   return pack_sequences(test::kLengths64, {.packing = Packing::InOrder, .room = 8192}, test::gpt_work);
 }
 std::vector<double> loads_of(std::vector<Pack> packs, PackOrder order) {
-  order_packs(packs, order, test::gpt_work);
+  order_packs(packs, order, [](const Pack& pack) { return work_of(pack, test::gpt_work); });
   std::vector<double> work;
   for (const Pack& p : packs) work.push_back(work_of(p, test::gpt_work));
   const double mean = sum(work) / static_cast<double>(work.size());

@@ -100,12 +100,14 @@ std::string loads_text(const CompiledExperiment& p) {
   for (std::size_t i = 0; i < packs->packs.size(); ++i) {
     const auto replica = static_cast<int>(i % packs->replicas);
     const auto micro = static_cast<int>(i / packs->replicas);
+    if (packs->packs[i].empty()) continue;
     const Load load = p.plan.loads.classes[p.plan.loads.class_of[i]];
     const Seconds time = time_of_load(p, replica, p.plan.loads.class_of[i]);
     text += fmt::format(kRow, micro / packs->micro_batches, micro % packs->micro_batches, replica, load.samples,
                         fmt::format("{:.0f}", load.samples * load.rows * tokens),
                         fmt::format("{:.0f}", load.samples * load.pairs * tokens * tokens), to_text(time),
-                        fmt::format("{:.3f}", time / time_of_load(p, replica, LoadTable::kMean)),
+                        fmt::format("{:.3f}", time / time_of_load(p, replica, LoadTable::kMean) *
+                                                  p.plan.loads.share_with_packs(replica)),
                         packs->ranks.empty() ? "" : ranks(i));
   }
   return text;
