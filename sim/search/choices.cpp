@@ -4,6 +4,7 @@
 #include "sim/search/choices.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include <fmt/core.h>
@@ -31,8 +32,9 @@ namespace {
 constexpr double kBetweenProgress = 0.1;  // Seconds.
 
 /// Enough to show the steady state. On many devices programs are long, and every schedule that is tried by default
-/// repeats its iterations from the first on.
+/// repeats its iterations from the first on. Iterations with sequences of their own are as many as the scenario has.
 int iterations_of(const Experiment& e) {
+  if (e.run.packs) return e.run.lowering.iterations;
   constexpr std::size_t kManyDevices = 128;
   return std::max(e.cluster->devices.size() > kManyDevices ? 3 : kFewestIterations, e.run.lowering.iterations);
 }
@@ -72,6 +74,7 @@ std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
     text += " schedule " + name + (is_order_file(name) ? own_order(name).csv : std::string());
   for (const OwnSchedule& schedule : asked.own_schedules) text += " own " + schedule.spec.name();
   for (const std::string& name : asked.weights) text += " weights " + name;
+  for (const std::string& name : asked.pack_fields) text += " data " + name;
   return sha256(text);
 }
 
@@ -114,7 +117,7 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
   table_.margin = asked.margin;
   largest_capacity_ = largest_capacity(*configured.cluster);
   table_.unit = objective_.unit();
-  table_.samples = configured_.plan.mini_batch;
+  table_.samples = static_cast<int>(std::lround(objective_.unit().samples));
   table_.iterations = iterations_of(configured);
   table_.notes = remarks(configured_);
   drop_refused_policies();
@@ -166,7 +169,7 @@ void ChoiceSearch::list_plans() {
     schedules.push_back(policy.order ? &policy.shape.placed_as() : policy.schedule);
   PlannedExperiment fullest = configured_;  // Bounds have to hold for what overlaps most.
   fullest.experiment = with_overlap(configured_.experiment, limits_.switches());
-  variants_ = plan_variants(fullest, schedules, runner_.parts(), objective_, limits_);
+  variants_ = plan_variants(fullest, schedules, runner_.parts(), objective_, limits_, asked_.pack_fields);
   for (std::size_t i = 0; i < variants_.list.size(); ++i) variants_.list[i].number = static_cast<int>(i);
 }
 
@@ -220,6 +223,7 @@ void ChoiceSearch::own_period() {
 }
 
 void ChoiceSearch::run_published() {
+  if (configured_.experiment.run.packs) return reasons_.note("published recipes, which are for equal sequences");
   table_.published = published_choices(configured_, asked_.backend, asked_.contended, table_.iterations,
                                        runner_.parts(), objective_, limits_);
   for (PublishedChoice& p : table_.published) {
@@ -314,10 +318,7 @@ ChoiceTable search_choices(const Experiment& configured, const ChoiceOptions& as
   if (configured.run.packs && configured.run.packs->slices > 1)
     throw InputError("a search changes the samples of a micro-batch, which is one slice of a sequence here",
                      "stagecraft sweep over run.schedule.slices and the fields of plan; or run.schedule.cut: false");
-  if (configured.run.packs)
-    throw InputError(
-        "a search changes the samples and the number of micro-batches, which the packs of sequences decide",
-        "stagecraft sweep over data.room, data.pack and data.order; or take data and run.loads out");
+  check_pack_fields(configured, asked.pack_fields);
   const bool is_alone = world().size == 1;  // Else a process that others wait for must not leave before they meet.
   const auto begin = std::chrono::steady_clock::now();
   const StopScope scope([&] { return is_alone && !reason_to_stop(asked, begin).empty(); });

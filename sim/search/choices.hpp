@@ -21,6 +21,7 @@ struct ChoiceOptions {
   std::vector<std::string> schedules = {};      ///< Without these and the next: the usual ones.
   std::vector<OwnSchedule> own_schedules = {};  ///< Rows and Choice::sets have their names, in place of orders.
   std::vector<std::string> weights = {};        ///< Policies; empty: the scenario's, or what each schedule brings.
+  std::vector<std::string> pack_fields = {};    ///< Fields of `data` that are chosen too: room, pack, order.
   Objective objective = Objective::Time;
   std::string backend = "ideal";  ///< A backend that simulates.
   int max_simulations = 20000;

@@ -20,6 +20,7 @@
 #include "sim/program/least_memory.hpp"
 #include "sim/program/offload.hpp"
 #include "sim/schedule/builder.hpp"
+#include "sim/schedule/slices.hpp"
 #include "sim/search/replay.hpp"
 
 namespace stagecraft {
@@ -49,6 +50,7 @@ WeightsSpec weights_with_options(const std::string& policy, const WeightsSpec& c
 void set_variant(const PlanVariant& v, Experiment& e) {
   e.plan = v.plan;
   e.run.micro_batches = v.micro_batches;
+  if (v.packs.packs) e.run.packs = v.packs.packs;
   if (v.buckets) e.run.buckets = v.large_buckets ? BucketRule{.gradients = kLargeBuckets} : e.software().buckets;
 }
 
@@ -119,6 +121,7 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
   c.placement = to_text(v.placement);
   c.group = group_words(v.plan);
   c.plan_words = plan_words(p.plan);
+  if (!v.packs.words.empty()) add_plan_words(v.packs.words, c);
   if (v.buckets)
     add_plan_words(v.large_buckets ? "gradient buckets of " + to_text(kLargeBuckets) : "gradient buckets", c);
   c.group_devices = v.plan.group.group();
@@ -161,6 +164,8 @@ CombinationRunner::CombinationRunner(const Experiment& configured, const std::ve
           policy.order          ? schedule_of(*policy.order)
           : policy.own_schedule ? policy.own_schedule->spec  // It gives an order when there is a plan.
                                 : schedule_spec(*policy.schedule, own_options(*policy.schedule, configured_.schedule));
+      if (configured_.run.packs && read_slices(*schedule.options).cut)
+        throw InputError("a search does not cut packs into slices", "stagecraft sweep over run.schedule.slices");
       const WeightsSpec weights = weights_with_options(policy.weights, configured_.weights);
       OrderedExperiment ordered{policy, {}};
       for (const Experiment& e : by_overlap) ordered.by_overlap.push_back(with_order(e, schedule, weights));
@@ -198,9 +203,10 @@ std::vector<std::string> CombinationRunner::sets_of(const Combination& c) const 
   const std::string name = c.policy.order ? "{csv: " + c.policy.order->file + "}" : c.policy.name();
   std::vector<std::string> sets{"plan=" + to_text(v.plan, *configured_.cluster),
                                 options.empty() ? fmt::format("run.schedule={}", name)
-                                                : fmt::format("run.schedule={{name: {}{}}}", name, options),
-                                fmt::format("run.micro_batches={}", v.micro_batches),
-                                weights_set(c.policy.weights, find(c.policy)->by_overlap.front().weights)};
+                                                : fmt::format("run.schedule={{name: {}{}}}", name, options)};
+  if (!v.packs.packs) sets.push_back(fmt::format("run.micro_batches={}", v.micro_batches));
+  sets.insert(sets.end(), v.packs.sets.begin(), v.packs.sets.end());
+  sets.push_back(weights_set(c.policy.weights, find(c.policy)->by_overlap.front().weights));
   if (v.buckets) sets.push_back("run.gradient_buckets=" + (v.large_buckets ? to_text(kLargeBuckets) : "software"));
   return sets;
 }

@@ -95,7 +95,8 @@ bool names_dispatcher(const PlanSpec& plan) {
 class VariantMaker {
  public:
   VariantMaker(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
-               const NetworkParts& parts, const SearchObjective& objective, const FrameworkLimits& limits)
+               const NetworkParts& parts, const SearchObjective& objective, const FrameworkLimits& limits,
+               const std::vector<std::string>& pack_fields)
       : configured_(configured),
         parts_(parts),
         objective_(objective),
@@ -107,7 +108,8 @@ class VariantMaker {
         balanced_(kept_options(get_from(planners::catalog(), "planner", "balanced"))),
         names_dispatcher_(names_dispatcher(configured.experiment.plan)),
         orders_(configured.cluster()),
-        work_(configured) {
+        work_(configured),
+        packs_(configured, pack_fields) {
     for (const DeviceId d : configured.cluster().devices.ids()) all_devices_.push_back(d);
   }
 
@@ -120,6 +122,7 @@ class VariantMaker {
         if (is_tried(*def)) plans_of(*def);
       if (orders_.skips_some()) made_.left_out.insert("other orders and subsets of the devices");
     }
+    made_.left_out.merge(packs_.untried());
     std::stable_sort(made_.list.begin(), made_.list.end(),
                      [](const PlanVariant& a, const PlanVariant& b) { return a.amount < b.amount; });
     return std::move(made_);
@@ -205,9 +208,28 @@ class VariantMaker {
         for (std::vector<DeviceId>& devices : orders_.lists(ranks, replicas)) {
           PlanVariant on_devices = on(std::move(devices));
           on_devices.plan.replicas = replicas;
+          if (packs_.are_used()) {
+            packed(on_devices, ranks, kinds);
+            continue;
+          }
           for (const int size : sizes)
             if (can_share(replicas, size) && !too_many(samples_ / size, ranks)) placed(on_devices, ranks, size, kinds);
         }
+  }
+
+  /// Plans in which a micro-batch of each replica is one pack.
+  void packed(const PlanVariant& on_devices, int ranks, const std::vector<Recomputation>& kinds) {
+    const StageShape shape = on_devices.plan.shape(ranks);
+    for (const PackChoice& packs : packs_.choices_for(on_devices.plan)) {
+      if (packs.replicas_differ && (shape.degrees.expert > 1 || shape.sums_each_pass())) {
+        made_.left_out.insert("experts or weights that are divided over replicas with different packs");
+        continue;
+      }
+      if (too_many(packs.packs->micro_batches, ranks)) continue;
+      PlanVariant v = on_devices;
+      v.packs = packs;
+      placed(v, ranks, v.plan.replicas, kinds);
+    }
   }
 
   bool has_linear() const {
@@ -332,10 +354,12 @@ class VariantMaker {
           }
   }
 
-  void group_stages(const Degrees& degrees, int ranks, PlanVariant on_devices) {
+  void group_stages(const Degrees& degrees, int ranks, const PlanVariant& on_devices) {
     const std::vector<Recomputation> kinds =
         with_own_kind({Recomputation::None, Recomputation::Selective, Recomputation::Outputs, Recomputation::Half,
                        Recomputation::Layers});
+    if (packs_.are_used())
+      return with_shardings(degrees, on_devices, [&](const PlanVariant& v) { packed(v, ranks, kinds); });
     for (const int each : divisors_of(samples_)) {
       const std::int64_t size = std::int64_t{each} * (takes_turns() ? 1 : degrees.replicas);
       if (size > samples_ || samples_ % size != 0 || !can_share(degrees.replicas, static_cast<int>(size))) continue;
@@ -343,19 +367,26 @@ class VariantMaker {
         made_.left_out.insert("other numbers of samples for each replica than 1, 2, 3, 4, 6 and 8");
         continue;
       }
-      for (const StateSharding sharding : shardings_of(degrees)) {
-        PlanSpec& spec = on_devices.plan;
-        spec.group = degrees;
-        spec.replicas = degrees.replicas;
-        spec.sharding = sharding;
-        spec.reshard = sharding == StateSharding::Weights ? balanced_.reshard : std::nullopt;
-        for (const int within : shard_groups_of(degrees, sharding))
-          for (const ExpertDispatch dispatcher : dispatchers_of(degrees)) {
-            spec.shard_within = within;
-            spec.dispatcher = dispatcher;
-            placed(on_devices, ranks, static_cast<int>(size), kinds);
-          }
-      }
+      with_shardings(degrees, on_devices,
+                     [&](const PlanVariant& v) { placed(v, ranks, static_cast<int>(size), kinds); });
+    }
+  }
+
+  /// Calls visit(variant) for each way to divide states and to reach experts.
+  template <class Visit>
+  void with_shardings(const Degrees& degrees, PlanVariant on_devices, Visit&& visit) {
+    for (const StateSharding sharding : shardings_of(degrees)) {
+      PlanSpec& spec = on_devices.plan;
+      spec.group = degrees;
+      spec.replicas = degrees.replicas;
+      spec.sharding = sharding;
+      spec.reshard = sharding == StateSharding::Weights ? balanced_.reshard : std::nullopt;
+      for (const int within : shard_groups_of(degrees, sharding))
+        for (const ExpertDispatch dispatcher : dispatchers_of(degrees)) {
+          spec.shard_within = within;
+          spec.dispatcher = dispatcher;
+          visit(on_devices);
+        }
     }
   }
 
@@ -389,6 +420,7 @@ class VariantMaker {
 
   void plans_of(const PlannerDef& def) {
     if (!has_linear() || !def.fields->find("micro_batch_size")) return;
+    if (packs_.are_used()) return;  // It may choose the replicas, which decide about the packs.
     PlanSpec spec;
     try {
       spec = kept_options(def);
@@ -410,7 +442,7 @@ class VariantMaker {
   /// `ranks`: 0 for a planner that chooses the stages itself.
   void add(PlanVariant v, int ranks, int size, Recomputation recompute) {
     stop_point();
-    v.micro_batches = samples_ / size;
+    v.micro_batches = v.packs.packs ? v.packs.packs->micro_batches : samples_ / size;
     v.plan.micro_batch_size = size;
     // A planner that chooses for itself still does where nothing is recomputed.
     if (recompute != Recomputation::None) v.plan.recompute = recompute;
@@ -422,7 +454,7 @@ class VariantMaker {
     const bool is_whole = v.plan.group.group() == 1 && v.plan.sharding == StateSharding::None;
     const bool is_on_devices = !v.plan.offload || v.plan.offload->optimizer == 0;
     if (ranks > 0 && is_whole && is_on_devices)
-      v.memory = work_.memory(v.plan, ranks);  // Its bound knows undivided states alone.
+      v.memory = work_.memory(v.plan, ranks, v.packs);  // Its bound knows undivided states alone.
     made_.list.push_back(std::move(v));
   }
 
@@ -433,9 +465,10 @@ class VariantMaker {
       v.amount = objective_.is_time() ? v.bound.value : v.micro_batches * bound.amount;
       return;
     }
-    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, v.both_ways ? 2 : 1, devices);
+    v.bound = v.micro_batches * work_.micro_batch(v.plan, ranks, v.both_ways ? 2 : 1, devices, v.packs);
     AmountBound amount = objective_.of_devices(devices);
-    if (objective_.has_work_prices()) amount.fixed += v.micro_batches * work_.price(v.plan, ranks, devices, objective_);
+    if (objective_.has_work_prices())
+      amount.fixed += v.micro_batches * work_.price(v.plan, ranks, devices, objective_, v.packs);
     v.amount = amount.at(v.bound);
   }
 
@@ -469,6 +502,7 @@ class VariantMaker {
   DeviceOrders orders_;
   std::vector<DeviceId> all_devices_;
   WorkBound work_;
+  PackChoices packs_;
   std::map<int, AnyPlan> any_;  ///< [samples of a micro-batch]
 };
 
@@ -479,8 +513,9 @@ Placement placement_of(const ScheduleDef& def) {
 }
 
 PlanVariants plan_variants(const PlannedExperiment& configured, const std::vector<const ScheduleDef*>& schedules,
-                           const NetworkParts& parts, const SearchObjective& objective, const FrameworkLimits& limits) {
-  return VariantMaker(configured, schedules, parts, objective, limits).make();
+                           const NetworkParts& parts, const SearchObjective& objective, const FrameworkLimits& limits,
+                           const std::vector<std::string>& pack_fields) {
+  return VariantMaker(configured, schedules, parts, objective, limits, pack_fields).make();
 }
 
 }  // namespace stagecraft

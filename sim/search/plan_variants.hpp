@@ -7,6 +7,7 @@
 #include "sim/experiment/run.hpp"
 #include "sim/search/framework_limits.hpp"
 #include "sim/search/network_parts.hpp"
+#include "sim/search/pack_choices.hpp"
 #include "sim/search/search_objective.hpp"
 
 namespace stagecraft {
@@ -26,6 +27,7 @@ struct PlanVariant {
   /// The schedule that divides the micro-batches between two directions; null for pipelines in one direction.
   const ScheduleDef* both_ways = nullptr;
   int micro_batches = 1;
+  PackChoice packs = {};          ///< What its micro-batches are, where sequences differ.
   bool buckets = false;           ///< Gradients are summed in the buckets of the software.
   bool large_buckets = false;     ///< The buckets have kLargeBuckets.
   Seconds bound = {};             ///< No such plan has a shorter period with any order of work.
@@ -48,9 +50,11 @@ struct PlanVariants {
 /// stages, replicas and samples in a micro-batch, with and without recomputation: `balanced` on the lists of
 /// DeviceOrders for each placement of the schedules, and each other planner on all devices. With costs from shapes:
 /// divisions of the whole cluster and of the parts of its network into groups instead, and unless time is the
-/// objective, of other numbers of devices; states are divided as the framework has it. What else the plan of the
-/// experiment says is the same in all of them.
+/// objective, of other numbers of devices; states are divided as the framework has it. Where sequences differ, a
+/// micro-batch of a replica is one pack, and `pack_fields` of `data` are chosen too (PackChoices). What else the plan
+/// of the experiment says is the same in all of them.
 PlanVariants plan_variants(const PlannedExperiment&, const std::vector<const ScheduleDef*>& schedules,
-                           const NetworkParts&, const SearchObjective&, const FrameworkLimits&);
+                           const NetworkParts&, const SearchObjective&, const FrameworkLimits&,
+                           const std::vector<std::string>& pack_fields = {});
 
 }  // namespace stagecraft

@@ -16,12 +16,22 @@ namespace {
 
 constexpr double kSecondsOfHour = 3600;
 
+/// The sequences and the tokens of an iteration, in the mean; packs differ between plans, their sequences do not.
+void count_sequences(const PackedBatches& packs, ObjectiveUnit& unit) {
+  unit.samples = unit.tokens = 0;
+  for (const Pack& pack : packs.packs) {
+    unit.samples += static_cast<double>(pack.size()) / packs.iterations();
+    for (const int n : pack) unit.tokens += static_cast<double>(n) / packs.iterations();
+  }
+}
+
 }  // namespace
 
 SearchObjective::SearchObjective(Objective objective, const PlannedExperiment& configured, int iterations)
     : cluster_(configured.cluster()), budget_(configured.experiment.budget), iterations_(iterations) {
   const double samples = configured.plan.mini_batch;
   unit_ = {.objective = objective, .samples = samples, .tokens = samples * tokens_of_sample(configured.model())};
+  if (const PackedBatches* packs = configured.experiment.run.packs.get()) count_sequences(*packs, unit_);
   std::vector<DeviceId> devices;
   for (const DeviceId d : cluster_.devices.ids()) devices.push_back(d);
   const double price = dollars_per_second(devices);  // Refuses a type without a price where others have one.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include <fmt/core.h>
@@ -25,12 +26,14 @@ struct StageTimes {
   Seconds forward, whole_backward, input_gradient, update;
 };
 
-/// Any micro-batch may be the first or the last, so where they differ the one with the least load counts.
+/// Any micro-batch may be the first or the last, so where they differ the one with the least load counts; empty ones
+/// are none.
 StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
   StageTimes fastest{Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}, Seconds{kInfinity}};
   const int classes = static_cast<int>(p.plan.loads.classes.size());
   for (int r = 0; r < std::ssize(p.plan.stage(s).leaders); ++r)
     for (int load = classes > 0 ? 0 : LoadTable::kMean; load < classes; ++load) {
+      if (load >= 0 && p.plan.loads.classes[load].samples == 0) continue;
       const OpTimes t = least_times(p.costs.at(s, r, load));
       fastest.forward = std::min(fastest.forward, t.forward);
       fastest.whole_backward = std::min(fastest.whole_backward, backward_of(t));
@@ -42,11 +45,42 @@ StageTimes fastest_replica(const PlannedExperiment& p, StageId s) {
 
 /// The least load of a micro-batch of a replica: what a message of a sample has at least.
 Load least_message(const Plan& plan, const StageEdge& edge) {
-  const auto bytes = [&](const Load& load) { return edge.bytes_of(1, load); };
-  const std::vector<Load>& loads = plan.loads.classes;
-  if (loads.empty()) return {};
-  return *std::min_element(loads.begin(), loads.end(),
-                           [&](const Load& a, const Load& b) { return bytes(a) < bytes(b); });
+  std::optional<Load> smallest;
+  for (const Load& load : plan.loads.classes)
+    if (load.samples > 0 && (!smallest || edge.bytes_of(1, load) < edge.bytes_of(1, *smallest))) smallest = load;
+  return smallest.value_or(Load{});
+}
+
+/// Whether replicas have different numbers of packs.
+bool has_empty_packs(const Plan& plan) {
+  return std::any_of(plan.loads.classes.begin(), plan.loads.classes.end(),
+                     [](const Load& load) { return load.samples == 0; });
+}
+
+/// The costs of the micro-batches of a replica, and how many of an iteration have each, in the mean of the iterations.
+/// A sum over them holds also where costs are no linear function of loads.
+std::vector<std::pair<const StageCost*, double>> costs_of(const PlannedExperiment& p, StageId s, int replica) {
+  const double count = p.plan.micro_batches_per_replica(s);
+  const LoadTable& loads = p.plan.loads;
+  if (loads.empty()) return {{&p.costs.at(s, replica), count}};
+  const auto micro_batches = static_cast<std::int64_t>(loads.class_of.size()) / loads.replicas;
+  std::vector<double> counts(loads.classes.size(), 0);
+  for (std::int64_t micro = 0; micro < micro_batches; ++micro) ++counts[loads.at(micro, replica)];
+  std::vector<std::pair<const StageCost*, double>> costs;
+  for (std::size_t c = 0; c < counts.size(); ++c)
+    costs.emplace_back(&p.costs.at(s, replica, static_cast<int>(c)),
+                       counts[c] * count / static_cast<double>(micro_batches));
+  return costs;
+}
+
+/// What the weight gradients of an iteration take at least after the gradients of the inputs.
+Seconds weight_gradients_of(const PlannedExperiment& p, StageId s, int replica) {
+  Seconds sum;
+  for (const auto& [cost, count] : costs_of(p, s, replica)) {
+    const OpTimes t = least_times(*cost);
+    sum += count * std::max(Seconds{0}, backward_of(t) - t.input_gradient);
+  }
+  return sum;
 }
 
 /// What one device does in an iteration.
@@ -89,16 +123,20 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
     DeviceLoad& load = loads[stage.leaders[r]];
     load.used = true;
     load.members = stage.shape.degrees.group();
-    const int count = p.plan.micro_batches_per_replica(s);
-    const auto work_in = [&](const OpTimes& t) {
+    const auto passes_of = [&](const OpTimes& t) {
       const Seconds again = stage.shape.recomputes_all() ? t.recompute : Seconds{0};
-      return count * (t.forward + backward_of(t) + again) + t.update;
+      return t.forward + backward_of(t) + again;
     };
-    const OpTimes t = least_times(c);
-    load.work += work_in(t);
-    load.instructions += work_in(times_in_op(c));
-    load.updates += t.update;
-    load.weight_gradients += count * std::max(Seconds{0}, backward_of(t) - t.input_gradient);
+    Seconds passes, instructions;
+    for (const auto& [cost, count] : costs_of(p, s, static_cast<int>(r))) {
+      passes += count * passes_of(least_times(*cost));
+      instructions += count * passes_of(times_in_op(*cost));
+    }
+    const Seconds update = least_times(c).update;
+    load.work += passes + update;
+    load.instructions += instructions + times_in_op(c).update;
+    load.updates += update;
+    load.weight_gradients += weight_gradients_of(p, s, static_cast<int>(r));
     const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
     load.resident += memory.resident(), load.in_use += memory.resident() + memory.stash;
     if (in_turn) load.largest_turn = std::max(load.largest_turn, c.memory.whole_stash());
@@ -142,7 +180,8 @@ IdVector<StageId, BoundaryTimes> boundary_times(const PlannedExperiment& p, cons
     if (from.leaders.size() + to.leaders.size() > kMostReplicas) continue;
     // A device sends one message at a time only if it is told to.
     const Load min_load = least_message(p.plan, edge);
-    const int in_a_row = p.experiment.run.lowering.fifo_sends ? p.plan.micro_batches(edge.to) : 1;
+    const bool sends_all = p.experiment.run.lowering.fifo_sends && !has_empty_packs(p.plan);
+    const int in_a_row = sends_all ? p.plan.micro_batches(edge.to) : 1;
     BoundaryTimes shortest{Seconds{kInfinity}, Seconds{kInfinity}};
     for (int r = 0; r < static_cast<int>(from.leaders.size()); ++r)
       for_each_overlap(from, 0, r, to, [&](int, int other, int samples) {
@@ -211,8 +250,7 @@ ChainBound add_waits(const PlannedExperiment& p, const LinkCollectives& links, I
       seen[d] = 1;
       const OpTimes t = least_times(p.costs.at(s, static_cast<int>(r)));
       loads[d].wait_whole = whole, loads[d].wait_split = split, loads[d].own_sum = sums[s] + t.update;
-      loads[d].first_weight_gradients =
-          p.plan.micro_batches_per_replica(s) * std::max(Seconds{0}, backward_of(t) - t.input_gradient);
+      loads[d].first_weight_gradients = weight_gradients_of(p, s, static_cast<int>(r));
     }
     whole += fastest.forward + fastest.whole_backward;
     split += fastest.forward + fastest.input_gradient;
@@ -293,11 +331,16 @@ WorkBound::WorkBound(const PlannedExperiment& configured) : configured_(configur
   resident_ = units.weights + units.gradients + units.optimizer;
 }
 
-Bytes WorkBound::memory(const PlanSpec& spec, int ranks) {
-  const int samples = spec.micro_batch_size / std::max(1, spec.replicas);
+Bytes WorkBound::memory(const PlanSpec& spec, int ranks, const PackChoice& packs) {
   const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
-  const Load load{static_cast<double>(samples)};
-  const auto [entry, is_new] = stashes_.try_emplace({samples, static_cast<int>(recomputation)});
+  const auto tokens = [](const Load& load) { return load.samples * load.rows; };
+  Load load = whole_samples(spec.micro_batch_size / std::max(1, spec.replicas));
+  if (packs.packs) {
+    load = whole_samples(0);
+    for (const auto& [one, share] : mean_loads_of(spec, packs).shares)
+      if (tokens(one) > tokens(load)) load = one;
+  }
+  const auto [entry, is_new] = stashes_.try_emplace({load, static_cast<int>(recomputation)});
   // A stage that recomputes all keeps what enters it, which its layers do not say.
   if (is_new && recomputation != Recomputation::Full)
     for (const LayerId l : configured_.model().layers.ids())
@@ -306,45 +349,62 @@ Bytes WorkBound::memory(const PlanSpec& spec, int ranks) {
   return (resident_ + entry->second) * (1.0 / ranks);
 }
 
-WorkBound::LayerKey WorkBound::layer_key(const PlanSpec& spec, int ranks, int samples) {
+WorkBound::ReplicaLoads WorkBound::loads_of(const PlanSpec& spec, const PackChoice& packs, bool of_largest) const {
+  const int samples = samples_of_replica(spec, of_largest);
+  if (!packs.packs) return {samples, {{whole_samples(samples), 1}}};
+  const int replica = of_largest ? largest_replica(*packs.packs) : 0;
+  return {-3 * packs.loads - (of_largest ? 1 : 2),
+          load_shares(*packs.packs, replica, tokens_of_sample(configured_.model()))};
+}
+
+WorkBound::ReplicaLoads WorkBound::mean_loads_of(const PlanSpec& spec, const PackChoice& packs) const {
+  if (!packs.packs) return loads_of(spec, packs, /*of_largest=*/false);
+  return {-3 * packs.loads, load_shares(*packs.packs, kAllReplicas, tokens_of_sample(configured_.model()))};
+}
+
+WorkBound::LayerKey WorkBound::layer_key(const PlanSpec& spec, int ranks, const ReplicaLoads& loads) {
   // Groups inside of a replica are where they are whatever comes after them; groups of replicas are not.
   const bool is_usual_order = spec.order.axes == RankOrder{}.axes;
   const bool counts = !is_usual_order || spec.shape(ranks).sums_each_pass();
   const std::string data_group =
       counts ? fmt::format(" x {} x {}", pluralize(spec.replicas, "replica"), pluralize(ranks, "rank")) : std::string();
-  return {samples, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec) + data_group};
+  return {loads.number, static_cast<int>(spec.recompute.value_or(Recomputation::None)), group_text(spec) + data_group};
 }
 
-const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int ranks, int samples, DeviceTypeId type) {
-  LayerSeconds& cached = layers_[{layer_key(spec, ranks, samples), type}];
+const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int ranks, const ReplicaLoads& loads,
+                                                 DeviceTypeId type) {
+  LayerSeconds& cached = layers_[{layer_key(spec, ranks, loads), type}];
   if (!cached.lower_bound.empty()) return cached;
   LayerSeconds times;  // A layer that cannot be divided so ends this before anything is known.
   StageShape shape = spec.shape(ranks);
   shape.recomputation = spec.recompute.value_or(Recomputation::None);
   const auto seconds = [](const OpTimes& t) { return (t.forward + backward_of(t)).value; };
   const CostTable& costs = *configured_.experiment.costs;
-  const Load load{static_cast<double>(samples)};
   for (const LayerId l : configured_.model().layers.ids()) {
     if (const LayerId alike = costs.alike(l); alike != l) {
       times.lower_bound.push_back(times.lower_bound[alike.value]);
       times.instructions.push_back(times.instructions[alike.value]);
       continue;
     }
-    const StageCost c = layer_cost(costs, shape, l, type, load);
-    times.lower_bound.push_back(seconds(least_times(c)));
-    times.instructions.push_back(seconds(times_in_op(c)));
+    double& lower_bound = times.lower_bound.emplace_back(0);
+    double& instructions = times.instructions.emplace_back(0);
+    for (const auto& [load, share] : loads.shares) {
+      const StageCost c = layer_cost(costs, shape, l, type, load);
+      lower_bound += share * seconds(least_times(c));
+      instructions += share * seconds(times_in_op(c));
+    }
   }
   return cached = std::move(times);
 }
 
 double WorkBound::price(const PlanSpec& spec, int ranks, const std::vector<DeviceId>& devices,
-                        const SearchObjective& objective) {
-  const int samples = samples_of_replica(spec, /*of_largest=*/false);
+                        const SearchObjective& objective, const PackChoice& packs) {
+  const ReplicaLoads loads = mean_loads_of(spec, packs);
   std::set<DeviceTypeId> used;
   for (const DeviceId d : devices) used.insert(configured_.cluster().devices[d].type);
   std::vector<double> lowest_prices(configured_.model().layers.size(), kInfinity);
   for (const DeviceTypeId type : used) {
-    const std::vector<double>& seconds = layers(spec, ranks, samples, type).instructions;
+    const std::vector<double>& seconds = layers(spec, ranks, loads, type).instructions;
     for (std::size_t l = 0; l < lowest_prices.size(); ++l)
       lowest_prices[l] = std::min(lowest_prices[l], objective.work_price(type) * seconds[l]);
   }
@@ -352,19 +412,21 @@ double WorkBound::price(const PlanSpec& spec, int ranks, const std::vector<Devic
   return work * static_cast<double>(devices.size()) / (static_cast<double>(ranks) * turns_of(spec));
 }
 
-Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, int copies, const std::vector<DeviceId>& devices) {
+Seconds WorkBound::micro_batch(const PlanSpec& spec, int ranks, int copies, const std::vector<DeviceId>& devices,
+                               const PackChoice& packs) {
   const Cluster& cluster = configured_.cluster();
   std::vector<int> counts(cluster.types.size());  // Ranks by the type of their first device.
   const bool mixed = count_ranks(spec.shape(ranks).degrees, devices, cluster, counts);
   // The first replica has the fewest samples; where all have one type, the one with the most counts.
-  const int samples = samples_of_replica(spec, /*of_largest=*/!mixed), turns = turns_of(spec);
-  const auto [entry, is_new] = bounds_.try_emplace({layer_key(spec, ranks, samples), copies, counts});
+  const ReplicaLoads loads = loads_of(spec, packs, /*of_largest=*/!mixed);
+  const int turns = turns_of(spec);
+  const auto [entry, is_new] = bounds_.try_emplace({layer_key(spec, ranks, loads), copies, counts});
   if (!is_new) return entry->second / turns;
   std::vector<std::vector<double>> seconds;
   std::vector<int> used;
   for (std::size_t t = 0; t < counts.size(); ++t) {
     if (counts[t] == 0) continue;
-    seconds.push_back(layers(spec, ranks, samples, DeviceTypeId{t}).lower_bound);
+    seconds.push_back(layers(spec, ranks, loads, DeviceTypeId{t}).lower_bound);
     used.push_back(counts[t]);
   }
   double longest = 0;  // A layer is not split, but each of its copies has a part of the micro-batches.

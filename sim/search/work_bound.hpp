@@ -7,6 +7,7 @@
 
 #include "sim/cluster/link_collectives.hpp"
 #include "sim/experiment/run.hpp"
+#include "sim/search/pack_choices.hpp"
 #include "sim/search/search_objective.hpp"
 
 namespace stagecraft {
@@ -17,16 +18,18 @@ class WorkBound {
  public:
   explicit WorkBound(const PlannedExperiment&);
 
-  /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch. `copies` of every
-  /// stage divide the micro-batches: 2 where a schedule runs the model in both directions.
-  Seconds micro_batch(const PlanSpec&, int ranks, int copies, const std::vector<DeviceId>& devices);
+  /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch; where these are
+  /// packs, for the mean of them. `copies` of every stage divide the micro-batches: 2 where a schedule runs the model
+  /// in both directions.
+  Seconds micro_batch(const PlanSpec&, int ranks, int copies, const std::vector<DeviceId>& devices, const PackChoice&);
 
   /// What the work of a micro-batch adds at least to the amount of the objective, on the same devices.
-  double price(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices, const SearchObjective&);
+  double price(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices, const SearchObjective&,
+               const PackChoice&);
 
   /// The fullest of `ranks` devices without groups keeps at least its share of all weights, gradients and states of the
-  /// optimizer, and of the stash of a micro-batch.
-  Bytes memory(const PlanSpec&, int ranks);
+  /// optimizer, and of the stash of a micro-batch: of the pack with the most tokens.
+  Bytes memory(const PlanSpec&, int ranks, const PackChoice&);
 
  private:
   /// What the layers add to the work of a device for each micro-batch, in seconds.
@@ -34,15 +37,24 @@ class WorkBound {
     std::vector<double> lower_bound;   ///< No order of work takes less.
     std::vector<double> instructions;  ///< Without the collectives that are instructions, in full power.
   };
-  /// Samples of a replica, kind of recomputation, degrees and sharding.
+  /// The loads of a replica's micro-batches, and a number for them: that of its samples, or one below zero for packs.
+  struct ReplicaLoads {
+    int number = 0;
+    LoadShares shares;
+  };
+  /// The loads of the replica with the fewest samples, which is the first one, or with `of_largest` the most.
+  ReplicaLoads loads_of(const PlanSpec&, const PackChoice&, bool of_largest) const;
+  /// The mean of all replicas where these are packs, else the replica with the fewest samples.
+  ReplicaLoads mean_loads_of(const PlanSpec&, const PackChoice&) const;
+  /// ReplicaLoads::number, kind of recomputation, degrees and sharding.
   using LayerKey = std::tuple<int, int, std::string>;
-  static LayerKey layer_key(const PlanSpec&, int ranks, int samples);
-  const LayerSeconds& layers(const PlanSpec&, int ranks, int samples, DeviceTypeId);
+  static LayerKey layer_key(const PlanSpec&, int ranks, const ReplicaLoads&);
+  const LayerSeconds& layers(const PlanSpec&, int ranks, const ReplicaLoads&, DeviceTypeId);
 
   const PlannedExperiment& configured_;
   std::map<std::pair<LayerKey, DeviceTypeId>, LayerSeconds> layers_;
   std::map<std::tuple<LayerKey, int, std::vector<int>>, Seconds> bounds_;  ///< [, copies, ranks by type]
-  std::map<std::pair<int, int>, Bytes> stashes_;                           ///< [samples, kind of recomputation]
+  std::map<std::pair<Load, int>, Bytes> stashes_;                          ///< [load, kind of recomputation]
   Bytes resident_;  ///< Weights, gradients and optimizer states of the whole model.
 };
 

@@ -58,11 +58,11 @@ inline void check_bounds_without_plan(const CompiledExperiment& c, double period
   WorkBound work(c);
   const std::vector<DeviceId> used = devices_of(c.plan);
   const int ranks = static_cast<int>(std::ssize(used)) / first.shape.degrees.devices();
-  CHECK(e.run.micro_batches * work.micro_batch(e.plan, ranks, first.twin.valid() ? 2 : 1, used).value <=
+  CHECK(e.run.micro_batches * work.micro_batch(e.plan, ranks, first.twin.valid() ? 2 : 1, used, {}).value <=
         period * kBoundRounding);
   if (!energy) return;
   AmountBound amount = energy->of_devices(used);
-  amount.fixed += e.run.micro_batches * work.price(e.plan, ranks, used, *energy);
+  amount.fixed += e.run.micro_batches * work.price(e.plan, ranks, used, *energy, {});
   CHECK(energy->amount(amount, {}, {}) <= joules * kBoundRounding);
 }
 

@@ -233,20 +233,21 @@ def plan(scenario: ScenarioLike, *, planners: Union[str, Sequence[str]] = "all",
 def search(scenario: ScenarioLike, *, schedules: Sequence[ScheduleLike] = (), weights: Sequence[str] = (),
            seconds: Optional[float] = None, contended: bool = True, threads: int = 0, sets: Sets = None,
            objective: str = "time", margin: float = 0.06, executor: Optional[Executor] = None,
-           progress: Optional[Progress] = None) -> SearchResult:
+           progress: Optional[Progress] = None, data: Sequence[str] = ()) -> SearchResult:
     """Searches plans, devices, schedules, micro-batches and recomputation together for the fastest, or with the
     objective "cost" or "energy" for the cheapest or for the least energy. The first row leaves the share `margin` of each
     device's memory free, if any row does.
 
     A schedule is a name, a file NAME.csv, whose order runs on plans with as many stages and micro-batches, or a function,
-    which gives an order for each plan.
+    which gives an order for each plan. `data` has what the search chooses too of how sequences of different lengths are
+    packed: "room", "pack" or "order".
 
     `executor`, anything whose submit() returns futures, makes the plans and runs the simulations; the answer is the same.
     Its workers need this module, the program, the functions and the files of the scenario; `threads` is not used then."""
     params, keep = _asked(scenario, sets)
     words, own = words_and_functions(schedules)
     params.update(schedules=words, functions=own.requests(), weights=list(weights), contended=contended, threads=threads,
-                  objective=objective, margin=margin)
+                  objective=objective, margin=margin, data=list(data))
     if seconds is not None:
         params["seconds"] = seconds
     if executor is None:

@@ -73,6 +73,7 @@ ChoiceOptions search_options(const Arguments& a) {
   } else {
     options.weights = option_words(a, "weights");
   }
+  options.pack_fields = option_words(a, "data");
   options.max_simulations = a.count("most", 1, 1000000);
   options.margin = margin_of(a.text("margin"));
   options.contended = replay_rows(a, options.backend, "all") > 0;
@@ -112,7 +113,7 @@ SearchSets sets_of(const Arguments& a) {
   given.has_plan = !lacks("plan");
   if (!given.has_plan) defaults.push_back("plan={planner: balanced, stages: 1}");
   if (lacks("run.schedule")) defaults.push_back("run.schedule=1f1b");
-  const bool without_batch = lacks("run.micro_batches") && lacks("run.global_batch");
+  const bool without_batch = lacks("run.micro_batches") && lacks("run.global_batch") && lacks("run.loads");
   if (without_batch) defaults.push_back("run.micro_batches=1");
   given.sets.insert(given.sets.begin(), defaults.begin(), defaults.end());
   if (!without_batch) return given;
@@ -314,6 +315,9 @@ std::vector<Argument> search_arguments() {
       {"--weights", Argument::Kind::Text,
        "Weights policies with commas between, or all; stale ones are included (default: the policy of the "
        "scenario, or what belongs to each schedule)"},
+      {"--data", Argument::Kind::Text,
+       "What the search chooses too of how sequences of different lengths are packed, with commas between: room "
+       "(tokens of a pack), pack (the rule) and order (of the micro-batches) (default: data stays as it is)"},
       {"--all", Argument::Kind::Flag, "Search for and print the whole Pareto front of time, memory and devices"},
       details_argument("why the first row is the first, what limits it, and all that was not tried"),
       {"--margin", Argument::Kind::Text,

@@ -144,6 +144,7 @@ ChoiceOptions search_options(Session& session, const Parameters& p) {
   ChoiceOptions options{.schedules = p.texts("schedules"),
                         .own_schedules = read_own_schedules(session, p),
                         .weights = p.texts("weights"),
+                        .pack_fields = p.texts("data"),
                         .objective = objective_from(p.has("objective") ? p.text("objective") : "time"),
                         .max_simulations = p.whole("most", 20000, 1, 1000000),
                         .margin = p.number("margin", ChoiceOptions{}.margin),
