@@ -46,6 +46,15 @@ void* device_memory(std::size_t bytes) {
   return nullptr;
 }
 
+void* pinned_memory(std::size_t bytes) {
+  void* data = nullptr;
+  const cudaError_t result = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
+  if (result == cudaSuccess) return data;
+  if (result != cudaErrorMemoryAllocation) check(result, "cudaHostAlloc");
+  cudaGetLastError();
+  return nullptr;
+}
+
 bool reach_memory(int gpu, int other) {
   int can = 0;
   check(cudaDeviceCanAccessPeer(&can, gpu, other), "cudaDeviceCanAccessPeer");

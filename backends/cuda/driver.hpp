@@ -38,6 +38,8 @@ bool reach_memory(int gpu, int other);
 /// Memory of the current GPU; null if it has no more. Any other failure is a CudaError: an error of earlier work, too,
 /// shows in whichever call comes next, and is no lack of memory.
 void* device_memory(std::size_t bytes);
+/// Memory of the host that copies of a GPU may use while it computes; null if no more can be pinned.
+void* pinned_memory(std::size_t bytes);
 
 /// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.
 template <class Function>

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <nvtx3/nvToolsExt.h>
 
+#include "backends/real/host_copies.hpp"
+
 namespace stagecraft::cuda {
 
 Enqueuer::Enqueuer(const Program& program, GpuRuntime& runtime, const std::vector<int>& devices, Messages& messages,
@@ -89,6 +91,36 @@ int Enqueuer::free_queue(DeviceId local, DeviceId peer, bool sends) {
   return it->second;
 }
 
+namespace {
+
+/// Program order, but each copy of a stash right after all that it waits for: memory is taken and given back when work
+/// is enqueued. The copies of a stream stay in their order.
+std::vector<InstructionId> with_early_copies(const Program& p, std::vector<InstructionId> order) {
+  std::map<DeviceId, std::map<StreamId, std::deque<InstructionId>>> waiting;
+  for (const InstructionId id : order)
+    if (real::is_host_copy(p, p.at(id))) waiting[p.at(id).device][p.at(id).stream].push_back(id);
+  if (waiting.empty()) return order;
+  IdVector<InstructionId, bool> done(p.size(), false);
+  std::vector<InstructionId> early;
+  const auto add = [&](InstructionId id) { early.push_back(id), done[id] = true; };
+  const auto is_ready = [&](InstructionId id) {
+    const auto waits = p.waits_for(id);
+    return std::all_of(waits.begin(), waits.end(), [&](InstructionId on) { return done[on]; });
+  };
+  for (const InstructionId id : order) {
+    if (real::is_host_copy(p, p.at(id))) continue;
+    add(id);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (auto& [stream, copies] : waiting[p.at(id).device])
+        for (; !copies.empty() && is_ready(copies.front()); copies.pop_front(), moved = true) add(copies.front());
+    }
+  }
+  return early;
+}
+
+}  // namespace
+
 /// Not all members of a group come to an exchange in a part of a program, unless that is the first iteration: schedules
 /// of groups end one before the next begins to change weights.
 void Enqueuer::run(real::Session& session, InstructionEvents& events, std::size_t count) {
@@ -98,7 +130,7 @@ void Enqueuer::run(real::Session& session, InstructionEvents& events, std::size_
   for (std::size_t n = 0; n < count; ++n)
     if (const InstructionId id{n}; !(has_groups_ && is_part && p_.iteration_of(p_.at(id)) > 0))
       instructions.push_back(id);
-  put(instructions);
+  put(with_early_copies(p_, std::move(instructions)));
 }
 
 void Enqueuer::open(real::Session& session, InstructionEvents& events) {

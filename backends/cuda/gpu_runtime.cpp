@@ -19,15 +19,19 @@ constexpr int kNan = 0xff;  // All bits set are a NaN.
 /// The kernels of a virtual device: each call goes to the stream that the device works on now.
 class QueueKernels final : public real::Kernels {
  public:
-  QueueKernels(GpuRuntime& runtime, int device) : runtime_(runtime), device_(device) {}
+  QueueKernels(GpuRuntime& runtime, int device, bool on_host) : runtime_(runtime), device_(device), on_host_(on_host) {}
 
   std::size_t width() const override { return runtime_.width(); }
-  void* allocate(std::size_t bytes) override { return runtime_.take(device_, bytes); }
+  void* allocate(std::size_t bytes) override { return runtime_.take(device_, bytes, on_host_); }
   void release(void* data, std::size_t) override {
     if (const auto it = counters_.extract(data)) runtime_.give(device_, it.mapped().numbers);
     runtime_.give(device_, data);
   }
-  void copy(const void* from, void* to, std::size_t bytes) override { inner().copy(from, to, bytes); }
+  void copy(const void* from, void* to, std::size_t bytes) override {
+    const bool comes_from_host = runtime_.is_on_host(device_, from);
+    if (!on_host_ && !comes_from_host) return inner().copy(from, to, bytes);
+    runtime_.copy_with_host(runtime_.used(device_), on_host_, from, to, bytes);
+  }
   void copy_rows(const void* from, std::int64_t from_stride, void* to, std::int64_t to_stride, std::int64_t rows,
                  std::int64_t columns) override {
     inner().copy_rows(from, from_stride, to, to_stride, rows, columns);
@@ -126,6 +130,7 @@ class QueueKernels final : public real::Kernels {
 
   GpuRuntime& runtime_;
   int device_;
+  bool on_host_;
   std::map<void*, Counter> counters_;  ///< By the memory of the first moments.
 };
 
@@ -137,12 +142,14 @@ GpuRuntime::GpuRuntime(int devices, KernelMaker maker, std::size_t width, bool f
     new_queue(d, false);
     used_.push_back(compute_queue(d));
     arenas_.emplace_back([this, d](std::size_t bytes) { return more(d, bytes); }, kStep);
+    host_arenas_.emplace_back([this](std::size_t bytes) { return more_on_host(bytes); }, kStep);
   }
 }
 
 GpuRuntime::~GpuRuntime() {
   kernels_.clear();
   for (void* const block : blocks_) cudaFree(block);
+  for (void* const block : host_blocks_) cudaFreeHost(block);
 }
 
 int GpuRuntime::new_queue(int device, bool for_messages) {
@@ -177,23 +184,34 @@ void* GpuRuntime::more(int device, std::size_t bytes) {
   return block;
 }
 
-void* GpuRuntime::take(int device, std::size_t bytes) {
+void* GpuRuntime::more_on_host(std::size_t bytes) {
+  void* const block = pinned_memory(bytes);
+  if (block) host_blocks_.push_back(block);
+  return block;
+}
+
+void GpuRuntime::refuse_memory(int device, std::size_t bytes, bool on_host) const {
+  const auto text = [](std::size_t size) { return stagecraft::to_text(Bytes{static_cast<double>(size)}); };
+  if (on_host)
+    throw Infeasible("host-memory",
+                     fmt::format("the host keeps {} of device {} in pinned memory and can pin no more than that; {} "
+                                 "are needed",
+                                 text(host_arenas_[device].reserved()), device, text(bytes)),
+                     "a smaller share in plan.offload");
+  std::size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  throw Infeasible("memory",
+                   fmt::format("device {} holds {} and needs {} more, of which the GPU has no more than {} of {} free",
+                               device, text(arenas_[device].reserved()), text(bytes), text(free), text(total)),
+                   "fewer or smaller micro-batches, recomputation, or more GPUs");
+}
+
+void* GpuRuntime::take(int device, std::size_t bytes, bool on_host) {
   const int queue = used(device);
-  const Arena::Taken taken = arena(device).take(bytes, queues_.reached(queue));
-  if (!taken.data) {
-    std::size_t free = 0, total = 0;
-    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    throw Infeasible(
-        "memory",
-        fmt::format("device {} holds {} and needs {} more, of which the GPU has no more than {} of {} free", device,
-                    stagecraft::to_text(Bytes{static_cast<double>(arena(device).reserved())}),
-                    stagecraft::to_text(Bytes{static_cast<double>(bytes)}),
-                    stagecraft::to_text(Bytes{static_cast<double>(free)}),
-                    stagecraft::to_text(Bytes{static_cast<double>(total)})),
-        "fewer or smaller micro-batches, recomputation, or more GPUs");
-  }
+  const Arena::Taken taken = (on_host ? host_arenas_[device] : arena(device)).take(bytes, queues_.reached(queue));
+  if (!taken.data) refuse_memory(device, bytes, on_host);
   queues_.wait(queue, taken.from);
-  if (!fills_) return taken.data;
+  if (!fills_ || on_host) return taken.data;
   const auto fill = [to = taken.data, bytes, stream = queues_.stream(queue)] {
     check(cudaMemsetAsync(to, kNan, bytes, stream), "cudaMemsetAsync");
     submitted(stream, "cudaMemsetAsync");
@@ -211,7 +229,7 @@ void GpuRuntime::give(int device, void* data) {
   VectorClock last_use(queues_.size(), 0);
   for (const int queue : {compute_queue(device), used(device)})
     last_use[queue] = queues_.newest(queue, queue == used(device));
-  arena(device).give(data, last_use);
+  (is_on_host(device, data) ? host_arenas_[device] : arena(device)).give(data, last_use);
 }
 
 void GpuRuntime::wait_for_users(int queue, const void* inside) {
@@ -230,6 +248,17 @@ void GpuRuntime::copy_between(int queue, int from, int to, const void* data, voi
   const auto copy = [=, stream = queues_.stream(queue), to = devices_.gpu(to), from = devices_.gpu(from)] {
     check(cudaMemcpyPeerAsync(target, to, data, from, bytes, stream), "cudaMemcpyPeerAsync");
     submitted(stream, "cudaMemcpyPeerAsync");
+  };
+  if (recorder_) return recorder_->work(queue, copy, Copied{data, target, bytes});
+  copy();
+}
+
+void GpuRuntime::copy_with_host(int queue, bool to_host, const void* data, void* target, std::size_t bytes) {
+  const cudaMemcpyKind kind = to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+  if (to_host) hold(queue, data);  // A message may have the array for longer than the stage, and give it back.
+  const auto copy = [=, stream = queues_.stream(queue)] {
+    check(cudaMemcpyAsync(target, data, bytes, kind, stream), "a copy between a device and its host");
+    submitted(stream, "a copy between a device and its host");
   };
   if (recorder_) return recorder_->work(queue, copy, Copied{data, target, bytes});
   copy();
@@ -255,7 +284,8 @@ bool GpuRuntime::finishes_within(double seconds) noexcept try {
 }
 
 void GpuRuntime::stop_growing() {
-  for (Arena& arena : arenas_) arena.stop_growing();
+  for (std::vector<Arena>* const arenas : {&arenas_, &host_arenas_})
+    for (Arena& arena : *arenas) arena.stop_growing();
 }
 
 std::size_t GpuRuntime::reserved() const {
@@ -266,17 +296,19 @@ std::size_t GpuRuntime::reserved() const {
 
 std::vector<std::uint64_t> GpuRuntime::layout() const {
   std::vector<std::uint64_t> words;
-  for (const Arena& arena : arenas_) arena.note_layout(words);
+  for (const std::vector<Arena>* const arenas : {&arenas_, &host_arenas_})
+    for (const Arena& arena : *arenas) arena.note_layout(words);
   return words;
 }
 
 void GpuRuntime::forget() {
   queues_.forget();
-  for (Arena& arena : arenas_) arena.forget();
+  for (std::vector<Arena>* const arenas : {&arenas_, &host_arenas_})
+    for (Arena& arena : *arenas) arena.forget();
 }
 
-std::unique_ptr<real::Kernels> queue_kernels(GpuRuntime& runtime, int device) {
-  return std::make_unique<QueueKernels>(runtime, device);
+std::unique_ptr<real::Kernels> queue_kernels(GpuRuntime& runtime, int device, bool on_host) {
+  return std::make_unique<QueueKernels>(runtime, device, on_host);
 }
 
 }  // namespace stagecraft::cuda

@@ -45,8 +45,12 @@ class GpuRuntime {
   void use(int device, int queue) { used_[device] = queue; }
   int used(int device) const { return used_[device]; }
 
-  void* take(int device, std::size_t bytes);
+  /// `on_host`: in pinned memory of the host, next to the device's own.
+  void* take(int device, std::size_t bytes, bool on_host = false);
   void give(int device, void*);
+  bool is_on_host(int device, const void* inside) const { return host_arenas_[device].holds(inside); }
+  /// Copies on this queue from pinned memory of the host to the device, or back with `to_host`.
+  void copy_with_host(int queue, bool to_host, const void* data, void* target, std::size_t bytes);
   /// Makes the queue wait for all work that still uses the memory at this address, of whichever device.
   void wait_for_users(int queue, const void* inside);
   /// Marks the memory at this address as used by what the queue enqueues now: it is not reused before that
@@ -80,6 +84,8 @@ class GpuRuntime {
 
  private:
   void* more(int device, std::size_t bytes);
+  void* more_on_host(std::size_t bytes);
+  [[noreturn]] void refuse_memory(int device, std::size_t bytes, bool on_host) const;
 
   VirtualDevices devices_;
   KernelMaker maker_;
@@ -89,15 +95,16 @@ class GpuRuntime {
   std::vector<int> device_of_;                                       ///< Indexed by queue.
   std::vector<std::unique_ptr<real::Kernels>> kernels_, recording_;  ///< Indexed by queue.
   CommandRecorder* recorder_ = nullptr;
-  std::vector<Arena> arenas_;
-  std::vector<void*> blocks_;
+  std::vector<Arena> arenas_, host_arenas_;  ///< Indexed by device.
+  std::vector<void*> blocks_, host_blocks_;
   std::vector<int> used_;
   WaitPolicy wait_policy_ = at_most(300);
   LaunchLimit launch_limit_;
   int most_steps_ = 0;
 };
 
-/// The kernels of a device, on whichever stream it works at the moment, in the memory of the runtime.
-std::unique_ptr<real::Kernels> queue_kernels(GpuRuntime&, int device);
+/// The kernels of a device, on whichever stream it works at the moment, in the memory of the runtime: on the device or,
+/// for what is only copied, on its host.
+std::unique_ptr<real::Kernels> queue_kernels(GpuRuntime&, int device, bool on_host = false);
 
 }  // namespace stagecraft::cuda

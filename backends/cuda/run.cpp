@@ -14,6 +14,7 @@
 #include "backends/cuda/repeat.hpp"
 #include "backends/real/multi_process_run.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/program/offload.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -69,6 +70,7 @@ bool has_experts(const Workload& workload) {
 /// Why iterations of this run are not graphs; empty: they are.
 std::string set_up_graphs(const Program& program, Enqueuer& enqueuer, RunState& state,
                           const Repeater::CommonBits& common_bits) {
+  if (copies_stashes(program)) return "stashes are copied to host memory";
   std::string why_not = state.ranks ? state.ranks->why_no_graph() : "";
   if (!why_not.empty()) return why_not;
   if (program.iterations < 2) return "there is one iteration only";
@@ -133,7 +135,10 @@ class Runner {
     };
     state_.session = std::make_unique<real::Session>(
         p_, factory, [this](DeviceId d) { return here(d); }, true, real::Session::RemoteMaker{},
-        [&](const std::vector<DeviceId>& devices) { return enqueuer.communicator(devices); });
+        [&](const std::vector<DeviceId>& devices) { return enqueuer.communicator(devices); },
+        [this](std::size_t, DeviceId d) {
+          return queue_kernels(*state_.runtime, std::max(0, part_.virtual_of[d.value]), /*on_host=*/true);
+        });
     if (state_.ranks) connect(*state_.ranks, *state_.session, state_.runtime->queues());
     give_way_ = [&] { enqueuer.give_way(); };
     const auto common_bits = [this](std::uint64_t local) { return bits_of_all(local); };

@@ -61,7 +61,8 @@ bool trains(const Program& program, StageId stage) {
 }  // namespace
 
 Session::Session(const Program& program, const KernelFactory& factory, const std::function<bool(DeviceId)>& here,
-                 bool queued, const RemoteMaker& remote, const CommunicatorMaker& communicators)
+                 bool queued, const RemoteMaker& remote, const CommunicatorMaker& communicators,
+                 const KernelFactory& host_kernels)
     : p_(program),
       w_(*program.workload),
       factory_(factory),
@@ -86,7 +87,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       kernels_[device] = factory(width_, device);
       memories_[device] = std::make_unique<DeviceMemory>(*kernels_[device]);
       if (host_copies_.empty()) continue;
-      host_kernels_[device] = factory(width_, device);
+      host_kernels_[device] = (host_kernels ? host_kernels : factory)(width_, device);
       hosts_[device] = std::make_unique<DeviceMemory>(*host_kernels_[device]);
     }
   }

@@ -30,9 +30,11 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
 
   /// `queued`: kernels may return before they are done, so nothing is looked at before the end of the run, and memory
   /// is not this machine's. `communicators` is needed where devices have no threads that could wait for each other;
-  /// otherwise `remote` where a group is not here as a whole.
+  /// otherwise `remote` where a group is not here as a whole. `host_kernels` copy stashes to the memory of a host,
+  /// where that is not the memory of all kernels.
   Session(const Program&, const KernelFactory&, const std::function<bool(DeviceId)>& here, bool queued = false,
-          const RemoteMaker& remote = {}, const CommunicatorMaker& communicators = {});
+          const RemoteMaker& remote = {}, const CommunicatorMaker& communicators = {},
+          const KernelFactory& host_kernels = {});
 
   void compute(InstructionId) override;
   void when_part_done(PartDone call) override { part_done_ = std::move(call); }

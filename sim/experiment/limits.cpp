@@ -240,18 +240,18 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
                fmt::format("a divisor of {}; or --backend ideal, fluid or simgrid", head_shape(op).key_value_heads));
 }
 
-/// Threads copy stashes; nothing else of `plan.offload` really happens.
+/// Threads or streams copy stashes; nothing else of `plan.offload` really happens.
 void check_real_offload(const CompiledExperiment& c, const std::string& backend) {
   const std::optional<Offload>& offload = c.experiment.plan.offload;
   if (!offload) return;
   const auto refuse = [&](const std::string& what, const std::string& help) {
     throw InputError({{c.experiment.plan.where("offload"), "plan.offload", what, help, "offload"}});
   };
-  if (backend != "cpu")
-    refuse(fmt::format("the backend '{}' keeps all that a stage has in one arena of its device, and copies none of it "
-                       "to host memory",
+  if (backend != "cpu" && has_groups(c.plan))
+    refuse(fmt::format("the backend '{}' enqueues the instructions of a group of devices together, and copies of one "
+                       "device are none of them",
                        backend),
-           "--backend cpu, ideal, fluid or simgrid; or take offload out of the plan");
+           "--backend cpu, ideal, fluid or simgrid; or take group and shard, or offload, out of the plan");
   if (c.experiment.run.emulated)
     refuse("with run.compute: emulated devices sleep and keep nothing that could be copied",
            "run.compute: real; or --backend ideal, fluid or simgrid");
