@@ -3,6 +3,8 @@
 #include "sim/plan/vocabulary.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace stagecraft {
 namespace {
@@ -32,13 +34,28 @@ std::vector<LayerId> vocabulary_layers(const ModelGraph& model) {
   return layers;
 }
 
+std::vector<StageId> vocabulary_stages(const Plan& plan) {
+  std::vector<StageId> stages;
+  std::set<DeviceId> seen;
+  for (const StageId s : plan.stages.ids())
+    if (seen.insert(plan.stage(s).leaders.front()).second) stages.push_back(s);
+  std::reverse(stages.begin(), stages.end());
+  const DeviceId last = plan.stages.back().leaders.front();
+  const auto root =
+      std::find_if(stages.begin(), stages.end(), [&](StageId s) { return plan.stage(s).leaders.front() == last; });
+  std::rotate(stages.begin(), root, std::next(root));
+  return stages;
+}
+
 void divide_vocabulary(Plan& plan, const ModelGraph& model) {
   const std::vector<LayerId> vocabulary = vocabulary_layers(model);
-  for (Stage& stage : plan.stages) {
+  for (Stage& stage : plan.stages)
     std::erase_if(stage.shape.layers,
                   [&](LayerId id) { return std::find(vocabulary.begin(), vocabulary.end(), id) != vocabulary.end(); });
-    stage.shape.vocabulary = vocabulary;
-    stage.shape.vocabulary_ranks = plan.stage_count();
+  const std::vector<StageId> with_part = vocabulary_stages(plan);
+  for (const StageId s : with_part) {
+    plan.stages[s].shape.vocabulary = vocabulary;
+    plan.stages[s].shape.vocabulary_ranks = static_cast<int>(with_part.size());
   }
   const Layer &scores = model.layers[vocabulary[1]], &loss = model.layers[vocabulary[2]];
   const Operation& loss_operation = *std::find_if(loss.operations.begin(), loss.operations.end(), is_loss);

@@ -11,7 +11,11 @@ namespace stagecraft {
 /// three, and one loss alone.
 std::vector<LayerId> vocabulary_layers(const ModelGraph&);
 
-/// Takes these layers out of the stages of a finished chain: each rank has a part of them.
+/// Takes these layers out of the stages of a finished chain: each rank has a part of them, with its first stage.
 void divide_vocabulary(Plan&, const ModelGraph&);
+
+/// The stages with a part of a vocabulary that all ranks divide, the first one of each rank: that of the rank of the
+/// last stage, which has the input of the scores, and then the others from the last one on.
+std::vector<StageId> vocabulary_stages(const Plan&);
 
 }  // namespace stagecraft

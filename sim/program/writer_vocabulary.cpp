@@ -18,16 +18,17 @@ void ProgramWriter::open_meetings() {
   meetings_.resize(last.replicas());
   for (int replica = 0; replica < last.replicas(); ++replica) {
     Meetings& meetings = meetings_[replica];
-    for (StageId s{plan_.stage_count() - 1}; s.valid(); --s.value)
-      meetings.devices.push_back(plan_.stage(s).leaders[replica]);
+    for (const StageId s : vocabulary_.stages()) meetings.devices.push_back(plan_.stage(s).leaders[replica]);
     const auto samples = static_cast<double>(samples_at_once(last, replica));
     const auto open = [&](OpKind after, CollectiveKind kind, Bytes of_sample) {
       meetings.shapes[meeting_of(after)] =
           add_shape(program_, kind, collective_algorithms::ring, DeviceGroup{meetings.devices},
                     static_cast<std::uint64_t>(of_sample.value * samples + 0.5));
-      for (const Stage& stage : plan_.stages)
+      for (const StageId s : plan_.stages.ids())
         meetings.streams[meeting_of(after)].push_back(
-            stream(stage.leaders[replica], StreamKind::Collective, DeviceId{}));
+            vocabulary_.stages()[vocabulary_.member(s)] == s
+                ? stream(plan_.stage(s).leaders[replica], StreamKind::Collective, DeviceId{})
+                : StreamId{});
     };
     open(OpKind::Forward, CollectiveKind::Broadcast, bytes.input);
     open(OpKind::Scores, CollectiveKind::AllReduce, has_second ? bytes.statistics : bytes.statistics + bytes.input);
@@ -43,7 +44,7 @@ void ProgramWriter::wait_for_meeting(DeviceId device, const Op& op) {
   if (!need) return;
   const int replica = replica_on(plan_.stage(op.stage), device);
   const InstructionId first = met_[meeting_of(*need)][vocabulary_.index(op.micro, replica)];
-  wait(InstructionId{first.value + plan_.stage_count() - 1 - op.stage.value});
+  wait(InstructionId{first.value + vocabulary_.member(op.stage)});
 }
 
 /// After the op of the last rank that the others wait for, writes the collective. Each member waits for the op of its
@@ -66,7 +67,7 @@ void ProgramWriter::meet(DeviceId device, const Op& op, InstructionId last) {
   call.purpose = Purpose::Vocabulary;
   program_.collectives.push_back(call);
   met_[meeting][vocabulary_.index(op.micro, replica)] = call.first;
-  for (StageId s{plan_.stage_count() - 1}; s.valid(); --s.value) {
+  for (const StageId s : vocabulary_.stages()) {
     Instruction i;
     i.kind = InstructionKind::Collective;
     i.stream = meetings.streams[meeting][s];
@@ -75,7 +76,8 @@ void ProgramWriter::meet(DeviceId device, const Op& op, InstructionId last) {
     i.number = static_cast<int>(std::int64_t{op.micro} * program_.updates[s] / program_.micro_batches[s]);
     i.payload = static_cast<std::int32_t>(std::ssize(program_.collectives)) - 1;
     begin(i);
-    if (op.kind != OpKind::Forward || s == op.stage) wait(came_[meeting][pieces_.index(s, op.micro, replica)]);
+    const StageId from = op.kind == OpKind::Forward ? op.stage : s;
+    if (vocabulary_.member(from) == vocabulary_.member(s)) wait(came_[meeting][pieces_.index(from, op.micro, replica)]);
     follow(i.stream);
   }
 }

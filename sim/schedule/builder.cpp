@@ -158,7 +158,8 @@ void require_vocabulary(const Plan& plan, const ScheduleDef& def) {
   const bool needs = def.vocabulary != VocabularyPasses::None;
   if (plan.vocabulary && !needs)
     throw InputError(fmt::format("the schedule '{}' has no passes for a vocabulary that all ranks divide", def.name),
-                     "take the schedule vocab-1, vocab-2 or interlaced, or write plan.vocabulary: ends");
+                     "take the schedule vocab-1, vocab-2 or interlaced, or write plan.vocabulary: ends; orders in a V "
+                     "are options: run.schedule: {name: vocab-2, order: zb-v}");
   if (needs && !plan.vocabulary)
     throw InputError(fmt::format("the schedule '{}' computes scores on all ranks, but the plan has the embedding on "
                                  "the first stage and the scores on the last",
@@ -277,6 +278,9 @@ std::optional<config::Value> options_of(const ScheduleDef& def, const std::vecto
 
 PlacementRule placing_of(const ScheduleDef& def, const config::Value* options) {
   PlacementRule placing{def.placement, def.chunks, def.turn};
+  const bool has_order = options && def.vocabulary != VocabularyPasses::None;
+  if (const config::Value* order = has_order ? options->find("order") : nullptr; order && order->text != "1f1b")
+    placing = placing_of(get_from(schedules::catalog(), "schedule", order->text), nullptr);
   if (const config::Value* asked = options ? options->find("placement") : nullptr) {
     const Placement placement = *parse_placement(asked->text);
     const bool both_ways = placement == Placement::Bidirectional;  // A stage and a copy of another.
@@ -296,8 +300,9 @@ PlacementRule placing_of(const ScheduleDef& def, const config::Value* options) {
 }
 
 Plan plan_for(const ScheduleDef& def, const PlacementRule& placing, int ranks, int chunks, int micro_batches) {
-  if (def.vocabulary != VocabularyPasses::None && chunks == 1) {
-    Plan plan = chain_plan(ranks, ranks, micro_batches);
+  if (def.vocabulary != VocabularyPasses::None && placing.chunks.has(chunks)) {
+    Plan plan = chunks == 1 ? chain_plan(ranks, ranks, micro_batches)
+                            : placed_plan(placing.placement, ranks, chunks, micro_batches, 0);
     plan.vocabulary.emplace();
     return plan;
   }

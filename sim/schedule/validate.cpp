@@ -12,6 +12,7 @@
 
 #include "sim/core/text.hpp"
 #include "sim/plan/overlap.hpp"
+#include "sim/plan/vocabulary.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,6 +27,7 @@ class LocalCheck {
         plan_(plan),
         options_(options),
         index_(plan, options.iterations),
+        with_scores_(schedule.vocabulary == VocabularyPasses::None ? std::vector<StageId>() : vocabulary_stages(plan)),
         seen_(index_.size(), 0),
         finished_(plan.stages.size(), 0),
         updated_(plan.stages.size(), 0),
@@ -243,7 +245,7 @@ class LocalCheck {
       add({"missing", 2, plan_.stage(stage).leaders[replica].value, -1, op, fmt::format("{} never runs", op)});
     };
     if (!(seen & bit(OpKind::Forward))) lacks(OpKind::Forward);
-    if (schedule_.vocabulary != VocabularyPasses::None)
+    if (std::find(with_scores_.begin(), with_scores_.end(), stage) != with_scores_.end())
       for (const OpKind kind : {OpKind::Scores, OpKind::ScoresGradient})
         if (!(seen & bit(kind))) lacks(kind);
     if (!options_.trains || (seen & bit(OpKind::Backward))) return;
@@ -256,6 +258,7 @@ class LocalCheck {
   const Plan& plan_;
   ValidateOptions options_;
   PieceIndex index_;
+  std::vector<StageId> with_scores_;
   std::vector<std::uint8_t> seen_;
   std::vector<int> finished_, updated_;                      ///< [stage], on the current rank: backwards, updates.
   IdVector<StageId, std::vector<const Reduction*>> shared_;  ///< The reductions of several stages.

@@ -7,6 +7,7 @@
 
 #include "sim/cluster/phases.hpp"
 #include "sim/plan/overlap.hpp"
+#include "sim/plan/vocabulary.hpp"
 
 namespace stagecraft {
 namespace {
@@ -50,18 +51,11 @@ struct RankTimes {
 RankTimes mean_times(const ScheduleInput& in) {
   RankTimes times;
   const int stages = in.plan.stage_count();
-  std::vector<DeviceId> devices;
   for (StageId s{stages - 1}; s.valid(); --s.value) {
     times.forward += in.costs.at(s, 0).forward.value / stages;
     times.backward += in.costs.at(s, 0).backward.value / stages;
-    devices.push_back(in.plan.stage(s).leaders.front());
   }
-  if (!in.cluster) return times;
-  const double samples = static_cast<double>(samples_at_once(in.plan.stages.back(), 0));
-  const auto bytes = static_cast<std::uint64_t>(in.plan.vocabulary->input.value * samples + 0.5);
-  times.send = time_of(phases_of(CollectiveKind::Broadcast, collective_algorithms::ring, DeviceGroup{devices}, bytes),
-                       LinkTable(*in.cluster))
-                   .value;
+  times.send = broadcast_time(in);
   return times;
 }
 
@@ -98,6 +92,17 @@ std::vector<RankShape> rank_shapes(int ranks, const RankTimes& t) {
 }
 
 }  // namespace
+
+double broadcast_time(const ScheduleInput& in) {
+  if (!in.cluster) return 0;
+  std::vector<DeviceId> devices;
+  for (const StageId s : vocabulary_stages(in.plan)) devices.push_back(in.plan.stage(s).leaders.front());
+  const double samples = static_cast<double>(samples_at_once(in.plan.stages.back(), 0));
+  const auto bytes = static_cast<std::uint64_t>(in.plan.vocabulary->input.value * samples + 0.5);
+  return time_of(phases_of(CollectiveKind::Broadcast, collective_algorithms::ring, DeviceGroup{devices}, bytes),
+                 LinkTable(*in.cluster))
+      .value;
+}
 
 void vocabulary_order(const RankInput& in, int barriers, RankOps& ops) {
   const RankShape shape = rank_shapes(in.ranks, mean_times(in.in))[in.rank];

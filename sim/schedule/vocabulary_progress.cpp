@@ -2,13 +2,22 @@
 
 #include "sim/schedule/vocabulary_progress.hpp"
 
+#include <algorithm>
+
+#include "sim/plan/vocabulary.hpp"
+
 namespace stagecraft {
 
 VocabularyProgress::VocabularyProgress(const Schedule& schedule, const Plan& plan, int iterations)
     : passes_(schedule.vocabulary) {
   if (!is_used()) return;
   last_ = StageId{plan.stage_count() - 1};
-  ranks_ = plan.stage_count();
+  stages_ = vocabulary_stages(plan);
+  ranks_ = static_cast<int>(stages_.size());
+  for (const Stage& stage : plan.stages) {
+    const auto on_rank = [&](StageId s) { return plan.stage(s).leaders.front() == stage.leaders.front(); };
+    members_.push_back(static_cast<int>(std::find_if(stages_.begin(), stages_.end(), on_rank) - stages_.begin()));
+  }
   replicas_ = plan.stage(last_).replicas();
   for (auto& counts : counts_) counts.assign(index(plan.micro_batches(last_) * iterations, 0), 0);
 }

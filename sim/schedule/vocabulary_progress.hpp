@@ -24,6 +24,11 @@ class VocabularyProgress {
   VocabularyProgress(const Schedule&, const Plan&, int iterations);
 
   bool is_used() const { return passes_ != VocabularyPasses::None; }
+  /// The stages that meet: see vocabulary_stages().
+  const std::vector<StageId>& stages() const { return stages_; }
+  StageId last() const { return last_; }
+  /// The index in stages() of the one on the rank of a stage.
+  int member(StageId s) const { return members_[s]; }
   /// What all ranks, or the last, have to have run for a micro-batch before this op; nothing where it waits for none.
   std::optional<OpKind> need(const Op&) const;
   /// Whether they have.
@@ -44,6 +49,8 @@ class VocabularyProgress {
  private:
   VocabularyPasses passes_;
   StageId last_;
+  std::vector<StageId> stages_;
+  IdVector<StageId, int> members_;
   int ranks_ = 0, replicas_ = 0;
   std::array<std::vector<std::int32_t>, 3> counts_;  ///< [meeting_of()][index()]: ranks that have run the op.
 };

@@ -107,7 +107,7 @@ config::MapSpec chain_fields(std::string title, config::Field division) {
        config::choice("vocabulary", std::vector<std::string>{"ends", "all"})
            .fallback("ends")
            .doc("Who has the layers of the vocabulary. ends: the first stage the embedding, the last one scores and "
-                "loss. all: each stage an equal part of the words of all of them, which needs run.schedule: vocab-1, "
+                "loss. all: each rank an equal part of the words of all of them, which needs run.schedule: vocab-1, "
                 "vocab-2 or interlaced. Tied weights need no sum then, and words are not padded to a multiple of the "
                 "stages."),
        config::list("devices", config::text("device"))

@@ -3,7 +3,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-void vocab_1_order(const RankInput& in, RankOps& ops) { vocabulary_order(in, 2, ops); }
+Schedule vocab_1_whole(const ScheduleInput& in) { return order_with_vocabulary(in, VocabularyPasses::TwoBarriers); }
 
 }  // namespace
 
@@ -14,7 +14,9 @@ extern const ScheduleDef vocab_1{
     .source = "Yeung et al., Balancing Pipeline Parallelism with Vocabulary Parallelism, arXiv 2411.05288, algorithm 1",
     .vocabulary = VocabularyPasses::TwoBarriers,
     .placement = Placement::Linear,
-    .rank = vocab_1_order,
+    .fields = &vocabulary_order_fields,
+    .read = read_vocabulary_order,
+    .whole = vocab_1_whole,
 };
 
 }  // namespace stagecraft::schedules

@@ -3,7 +3,7 @@
 namespace stagecraft::schedules {
 namespace {
 
-void vocab_2_order(const RankInput& in, RankOps& ops) { vocabulary_order(in, 1, ops); }
+Schedule vocab_2_whole(const ScheduleInput& in) { return order_with_vocabulary(in, VocabularyPasses::OneBarrier); }
 
 }  // namespace
 
@@ -14,7 +14,9 @@ extern const ScheduleDef vocab_2{
     .source = "Yeung et al., Balancing Pipeline Parallelism with Vocabulary Parallelism, arXiv 2411.05288, algorithm 2",
     .vocabulary = VocabularyPasses::OneBarrier,
     .placement = Placement::Linear,
-    .rank = vocab_2_order,
+    .fields = &vocabulary_order_fields,
+    .read = read_vocabulary_order,
+    .whole = vocab_2_whole,
 };
 
 }  // namespace stagecraft::schedules

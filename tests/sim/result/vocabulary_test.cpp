@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <doctest/doctest.h>
+#include <fmt/core.h>
 
 #include "sim/result/report.hpp"
 #include "tests/support/ideal.hpp"
@@ -177,6 +178,59 @@ TEST_CASE("all micro-batches run, however few they are, over several iterations 
         CHECK(count(InstructionKind::ScoresGradient) == 2 * m * p);
         CHECK(count(InstructionKind::Update) == 2 * p);
       }
+}
+
+namespace {
+
+struct VRun {
+  double makespan = 0;
+  std::vector<int> stashes;  ///< [rank]
+};
+
+/// A schedule in a V, alone or with scores in its order.
+VRun run_in_v(std::string_view base, int barriers, int p, int m, const Times& t) {
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule",
+                                    barriers == 0   ? base
+                                    : barriers == 1 ? "vocab-2"
+                                                    : "vocab-1");
+  const std::optional<config::Value> map =
+      barriers == 0 ? std::nullopt : options_of(def, {fmt::format("order={}", base)});
+  const ScheduleOptions options = read_options(def, map ? &*map : nullptr);
+  const Plan plan = plan_for(def, options.placing.value_or(placing_of(def, nullptr)), p, 2, m);
+  const StageCosts costs = uniform_costs(plan, cost_of(t));
+  const Schedule schedule = build_schedule(def, {.plan = plan, .costs = costs, .options = options});
+  const Program program = test::lowered(schedule, plan, costs, test::pure_delays());
+  const Cluster cluster = test::delay_cluster(p, 0);
+  const Report report = measure(program, test::run_ideal(program, cluster), cluster);
+  VRun result{report.makespan.value, {}};
+  for (int r = 0; r < p; ++r) result.stashes.push_back(stashes(report, r));
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("in a V, scores add their time, a constant, and at most one micro-batch of memory for each barrier") {
+  for (const std::string_view base : {"1f1b-v", "v-half", "v-min", "zb-v"})
+    for (const int p : {2, 3, 4, 8})
+      for (const int barriers : {1, 2})
+        for (const auto& passes : kPasses) {
+          CAPTURE(base);
+          CAPTURE(p);
+          CAPTURE(barriers);
+          const Times t{passes.first, passes.second, .5, .5};
+          CAPTURE(t.backward);
+          double extra[2];  // With m and 2 m micro-batches, in micro-batches.
+          for (const int n : {0, 1}) {
+            const int m = (n + 1) * 4 * p;
+            const VRun without = run_in_v(base, 0, p, m, t), with = run_in_v(base, barriers, p, m, t);
+            const double scores = m * (t.scores + t.gradient), one = 2 * (t.forward + t.backward);
+            CHECK(with.makespan >= m * one + scores - t.gradient);
+            extra[n] = (with.makespan - without.makespan - scores) / one;
+            for (int r = 0; r < p; ++r) CHECK(with.stashes[r] <= without.stashes[r] + 2 * barriers);
+          }
+          CHECK(extra[0] <= p - 1);
+          CHECK(extra[1] <= extra[0] + 1e-9);
+        }
 }
 
 TEST_CASE("a plan with its vocabulary at the ends is refused, and one that divides it by other schedules") {
