@@ -70,6 +70,8 @@ OperationKernels kernels_of(OperationKind kind) {
       return prepend_kernels<T>();
     case OperationKind::FirstRow:
       return first_row_kernels<T>();
+    case OperationKind::Tensor:
+      return tensor_kernels<T>();
     case OperationKind::CrossEntropy:
       return cross_entropy_kernels<T>();
     case OperationKind::MeanSquare:
@@ -191,6 +193,8 @@ bool has_kernel(const Operation& op) {
     case OperationKind::Prepend:
     case OperationKind::FirstRow:
       return true;
+    case OperationKind::Tensor:
+      return op.tensor->function != TensorFunction::Unknown;
     case OperationKind::Dispatch:
       return op.nodes == 0;
     case OperationKind::Attention:

@@ -64,6 +64,8 @@ OperationKernels prepend_kernels();
 template <class T>
 OperationKernels first_row_kernels();
 template <class T>
+OperationKernels tensor_kernels();
+template <class T>
 OperationKernels cross_entropy_kernels();
 template <class T>
 OperationKernels mean_square_kernels();

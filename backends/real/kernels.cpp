@@ -44,6 +44,8 @@ Keeps keeps(const Operation& op) {
     case OperationKind::MeanSquare:
     case OperationKind::SumSquare:
       return {.numbers = numbers};  // The gradient.
+    case OperationKind::Tensor:
+      return {.inputs = reads_operands(op.tensor->function), .output = reads_output(op.tensor->function)};
     default:
       return {};
   }
@@ -65,6 +67,7 @@ bool has_kernel(const Operation& op) {
     case OperationKind::Combine:
     case OperationKind::Prepend:
     case OperationKind::FirstRow:
+    case OperationKind::Tensor:
       return false;
     default:
       return true;
@@ -99,6 +102,9 @@ Blocks blocks(const Operation& op, std::size_t width) {
     case OperationKind::Embedding:
       first = static_cast<std::int64_t>(op.inner) * op.columns;
       second = op.positions ? static_cast<std::int64_t>(op.rows) * op.columns : 0;
+      break;
+    case OperationKind::Tensor:
+      first = static_cast<std::int64_t>(op.parameters());
       break;
     default:
       break;

@@ -46,7 +46,7 @@ bool has_kernel(const Operation&);
 /// Where the weights of an operation lie inside the weights of its stage: every block starts at a multiple of 64 bytes,
 /// counted in numbers of `width` bytes, or of 4 in mixed precision, so that both copies have one layout. Linear,
 /// Router: W, bias. GroupedLinear: W of each expert, bias of each expert. LayerNorm: gamma, beta. HeadNorm: gamma of Q,
-/// gamma of K. Embedding: words, positions. Prepend: the row, positions.
+/// gamma of K. Embedding: words, positions. Prepend: the row, positions. Tensor: its one array.
 struct Blocks {
   std::int64_t first = 0, second = 0, total = 0;
 };

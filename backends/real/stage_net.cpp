@@ -97,7 +97,8 @@ class Compiler {
     throw InputError(fmt::format("the layer '{}' of the model '{}' is only known by its amounts, so it cannot be "
                                  "computed",
                                  layer.name, workload_.name),
-                     "take a model of dense, gpt, vit or multi_branch layers, or run.compute: emulated");
+                     "take a model of dense, gpt, vit or multi_branch layers, an ONNX file as {onnx: FILE}, or "
+                     "run.compute: emulated");
   }
 
   static void require_whole_rows(const Operation& op, const WorkloadLayer& layer) {
@@ -382,13 +383,13 @@ class Compiler {
     const Blocks b = blocks(*node.operation, width_);
     if (b.total == 0) return;
     node.count = b.total;
-    if (!layer.tie.empty()) {
-      require_ties_here(layer);
-      if (const auto it = tied_.find(layer.tie); it != tied_.end()) {
+    if (const std::string& tie = tie_of(layer, *node.operation); !tie.empty()) {
+      require_ties_here(layer, tie);
+      if (const auto it = tied_.find(tie); it != tied_.end()) {
         node.weights = it->second;
         return;
       }
-      tied_[layer.tie] = net_.weights;
+      tied_[tie] = net_.weights;
     }
     node.owns_weights = true;
     std::int64_t& end = is_apart(node) ? expert_weights_ : net_.weights;
@@ -409,9 +410,19 @@ class Compiler {
     net_.weights += expert_weights_;
   }
 
-  void require_ties_here(const WorkloadLayer& layer) const {
+  /// The word of operations that share their weights.
+  static const std::string& tie_of(const WorkloadLayer& layer, const Operation& op) {
+    return op.kind == OperationKind::Tensor ? op.tensor->tie : layer.tie;
+  }
+
+  static bool has_tie(const WorkloadLayer& layer, const std::string& tie) {
+    return std::any_of(layer.operations.begin(), layer.operations.end(),
+                       [&](const Operation& op) { return op.parameters() > 0 && tie_of(layer, op) == tie; });
+  }
+
+  void require_ties_here(const WorkloadLayer& layer, const std::string& tie) const {
     for (int l = 0; l < std::ssize(workload_.layers); ++l)
-      if (layer_of(l).tie == layer.tie && !std::binary_search(own_.layers.begin(), own_.layers.end(), LayerId{l}))
+      if (has_tie(layer_of(l), tie) && !std::binary_search(own_.layers.begin(), own_.layers.end(), LayerId{l}))
         throw InputError(fmt::format("the layers '{}' and '{}' share their weights but are in different stages, which "
                                      "cannot be computed yet",
                                      layer.name, layer_of(l).name),

@@ -50,6 +50,19 @@ void add_part(const StageNet& part, const StageNet& whole, const std::vector<dou
 // Variance 1 / inputs (Glorot and Bengio, 2010), 2 / inputs before a ReLU (He et al., 2015); embeddings 0.02 as GPT-2.
 namespace {
 
+/// Writes the weights that the model has, zeros where they are added, or ones where they multiply. False: they are
+/// drawn.
+bool starts_as_given(const TensorOperation& op, double* numbers) {
+  const TensorOperand& weights = *op.weights();
+  if (!weights.values.empty()) {
+    std::copy(weights.values.begin(), weights.values.end(), numbers);
+    return true;
+  }
+  const bool multiplies = op.function == TensorFunction::Multiply || op.function == TensorFunction::Divide;
+  if (multiplies) std::fill_n(numbers, numbers_of(weights.shape), 1.0);
+  return multiplies || op.function == TensorFunction::Add || op.function == TensorFunction::Subtract;
+}
+
 /// Weights of one operation, drawn from a separate stream of numbers: any thread may draw them, at any time.
 struct WeightDrawing {
   const StageNet& net;
@@ -75,11 +88,16 @@ struct WeightDrawing {
         std::fill_n(numbers + first, head_shape(op).query, 1.0);
       return;
     }
+    const bool is_tensor = op.kind == OperationKind::Tensor;
+    if (is_tensor && starts_as_given(*op.tensor, numbers)) return;
     const bool relu = n + 1 < net.nodes.size() && net.nodes[n + 1].operation->kind == OperationKind::Relu;
-    const bool words = op.kind == OperationKind::Embedding || op.kind == OperationKind::Prepend;
+    const bool words = op.kind == OperationKind::Embedding || op.kind == OperationKind::Prepend ||
+                       (is_tensor && op.tensor->function != TensorFunction::Product);
     const double deviation = words ? 0.02 : std::sqrt((relu ? 2.0 : 1.0) / static_cast<double>(inner));
     const std::int64_t matrices = op.kind == OperationKind::GroupedLinear ? op.experts : 1;
-    const std::int64_t drawn = words ? node.count : matrices * inner * columns;
+    const std::int64_t drawn = words       ? node.count
+                               : is_tensor ? blocks(op, net.width).first
+                                           : matrices * inner * columns;
     const std::int64_t fresh = std::min(drawn, distinct);
     for (std::int64_t i = 0; i < fresh; ++i) numbers[i] = whole ? rng.integer(-1, 1) : deviation * normal(rng);
     for (std::int64_t i = fresh; i < drawn; ++i) numbers[i] = numbers[i - fresh];

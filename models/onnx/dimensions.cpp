@@ -89,7 +89,7 @@ void fill_sizes(const std::vector<OpenDimension>& open, const std::map<std::stri
       problems.push_back({{},
                           {},
                           fmt::format("the dimension '{}' of the input '{}' has no size", o.name, o.input),
-                          fmt::format("give it with --set {}=N", o.name),
+                          fmt::format("give it with --set {0}=N, or in a scenario as model.sizes.{0}", o.name),
                           "open-dimension"});
   if (!problems.empty()) throw InputError(std::move(problems));
 }

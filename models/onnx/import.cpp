@@ -125,6 +125,7 @@ class LayerBuilder {
 
   void add_input(int id) {
     layers_[id] = static_cast<int>(result_.model.layers.size());
+    result_.values.push_back(id);
     add(unique(value(id).name, "input"), "input", "input " + to_text(value(id).tensor.shape));
   }
 
@@ -136,6 +137,7 @@ class LayerBuilder {
         type + " " + to_text(value(step.outputs.front()).tensor.shape));
     Layer& layer = result_.model.layers.back();
     for (const int id : step.outputs) layers_[id] = index;
+    result_.values.push_back(step.outputs.front());
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       if (!reads_data(step.inputs[i])) continue;
       const LayerId from{layers_.at(source(step.inputs[i]))};
@@ -214,9 +216,6 @@ ImportedLayers make_layers(const Graph& graph, std::int64_t samples, bool keep_a
   return LayerBuilder(graph, samples, keep_all).build();
 }
 
-namespace {
-
-/// The precision of the type that most weights have.
 Precision precision_of(const File& file) {
   std::map<double, double> numbers;
   for (const Constant& c : file.initializers)
@@ -225,8 +224,6 @@ Precision precision_of(const File& file) {
   if (half > single && half > both) return {2, 2, 12, 2};
   return both > single ? Precision{8, 8, 16, 8} : Precision{4, 4, 8, 4};
 }
-
-}  // namespace
 
 ImportedModel import_model(std::string_view bytes, const std::string& name, const ImportOptions& options) {
   const File file = read_file(bytes, name);

@@ -36,6 +36,7 @@ std::string to_yaml(const ImportedModel&);
 struct ImportedLayers {
   ModelGraph model;
   std::vector<std::string> notes;  ///< One per layer, such as "Conv 1x64x112x112".
+  std::vector<int> values;         ///< One per layer: the input of the graph, or the first output of the node.
 };
 
 /// A layer for each input and for each node that computes, with amounts per sample. Nodes that depend on the file alone
@@ -47,6 +48,9 @@ struct ImportedLayers {
 ///   stash        each tensor that a gradient reads, counted once: in the first layer that reads it, or in the one that
 ///                computes it if only its own gradient reads it
 ImportedLayers make_layers(const Graph&, std::int64_t samples, bool keep_all);
+
+/// The precision of the type that most weights have.
+Precision precision_of(const File&);
 
 /// A text of the file in printable ASCII and at most 200 characters, safe in YAML and on a terminal.
 std::string readable(const std::string& text);

@@ -17,6 +17,10 @@ struct Tensor {
   Shape shape;
   std::optional<std::vector<double>> values = {};  ///< At most kMostValues numbers.
   bool constant = false;                           ///< Depends on no input of the graph.
+  /// Where a view shows a part of its first input, or another order: its index i has the number at `offset` + the sum
+  /// of i_d `strides`_d. Empty: all numbers in their order.
+  Shape strides = {};
+  std::int64_t offset = 0;
 
   double numbers() const { return numbers_of(shape); }
   double bytes() const { return numbers() * bytes_of(type); }

@@ -172,7 +172,7 @@ LayerCost CostTable::trained_cost(LayerId id, DeviceTypeId device_type, const Lo
 }
 
 bool CostTable::may_have_shapes(const Layer& layer) const {
-  return rules_->software.prices && !layer.operations.empty() && !layer.times && layer.times_on.empty();
+  return rules_->software.prices && layer.has_shapes() && !layer.times && layer.times_on.empty();
 }
 
 /// Looks at the earlier layers that are the first of their kind.

@@ -17,7 +17,7 @@ double flops_factor(const Operation& op, const Load& load) {
 template <class IsCounted>
 double mean_flops_factor(const Layer& layer, Pass pass, const Load& load, IsCounted is_counted) {
   if (load.has_whole_samples()) return 1;
-  if (layer.operations.empty()) require_whole_samples(layer, load);
+  if (!layer.has_shapes()) require_whole_samples(layer, load);
   double whole = 0, here = 0;
   for (const Operation& op : layer.operations) {
     if (!is_counted(op)) continue;
@@ -60,11 +60,11 @@ double kept_factor(const std::vector<Operation>& operations, const KeptArray& ar
 }
 
 bool has_rows_of_tokens(const Layer& layer) {
-  return layer.operations.empty() || (layer.operations.back().per_token && !layer.operations.back().is_loss());
+  return !layer.has_shapes() || (layer.operations.back().per_token && !layer.operations.back().is_loss());
 }
 
 Bytes output_of_sample(const Layer& layer, const Load& load) {
-  if (layer.operations.empty()) {
+  if (!layer.has_shapes()) {
     require_whole_samples(layer, load);
     return layer.output;
   }

@@ -25,6 +25,7 @@ class OperationPart {
     switch (op_.kind) {
       case Input:
       case Slice:
+      case Tensor:  // Its layer has given amounts.
         return {};
       case Linear:
         return linear();

@@ -401,7 +401,7 @@ MemoryUnits layer_memory(const ModelGraph& model, LayerId id, Recomputation reco
                          const Degrees& d, const CostRules* rules) {
   const Layer& layer = model.layers[id];
   MemoryUnits memory = parameter_memory(layer.parameters, model.precision);
-  if (layer.operations.empty()) require_whole_samples(layer, load);
+  if (!layer.has_shapes()) require_whole_samples(layer, load);
   const double number_bytes = model.precision.activation;
   const auto [whole, core] = whole_and_core(layer, d, load, number_bytes, rules);
   memory.stash = whole;
@@ -455,6 +455,7 @@ Bytes module_inputs(const ModelGraph& model, const StageShape& stage, const Load
   Bytes sum;
   for (const LayerId id : stage.layers) {
     const Layer& layer = model.layers[id];
+    if (!layer.has_shapes()) continue;
     const std::vector<bool> again = recomputed_operations(layer.operations, stage.recomputation);
     const auto is_kept_input = [&](const KeptArray& a) {
       return !(a.producer >= 0 && again[a.producer]) && is_input_of(modules, a, layer.operations);

@@ -1,5 +1,5 @@
-// Replaces what a scenario refers to as its model and cluster (a name, a file, `base` with `override`, a config.json)
-// by what it stands for, and checks the line `schema`.
+// Replaces what a scenario refers to as its model and cluster (a name, a file, `base` with `override`, a config.json,
+// an ONNX file) by what it stands for, and checks the line `schema`.
 
 #include "sim/experiment/references.hpp"
 
@@ -64,6 +64,7 @@ class Expander {
                            "a base must lead to a builder or a full description", "reference");
     if (value.is_scalar()) return follow_name(value, path, depth);
     if (kind_ == FileKind::Model && value.is_map() && value.has("config")) return follow_configuration(value, path);
+    if (kind_ == FileKind::Model && value.is_map() && value.has("onnx")) return locate_onnx(value, path);
     if (!value.is_map() || !value.has("base")) return;
     Value base = *value.find("base");
     for (const auto& m : value.members)
@@ -171,6 +172,23 @@ class Expander {
     Value model = read_model(loaded, file);
     for (const auto& member : value.members) stand_beside_configuration(member, path, model);
     value = std::move(model);
+  }
+
+  /// {onnx: path, sizes: {sequence: 128}}: the path gets its folder, so that a resolved scenario works in any.
+  void locate_onnx(Value& value, const std::string& path) {
+    Value& name = *value.find("onnx");
+    if (!name.is_scalar()) return;
+    const std::filesystem::path folder =
+        name.where.file.starts_with('<') ? "" : std::filesystem::path(name.where.file).parent_path();
+    const std::filesystem::path file = std::filesystem::absolute(folder / name.text).lexically_normal();
+    if (!std::filesystem::exists(file)) {
+      problems_.add(name.where, path + ".onnx", fmt::format("there is no file '{}'", name.text),
+                    "paths begin at the folder of this file", "reference");
+      value.unreadable = true;
+      return;
+    }
+    name.text = file.string();
+    set_name(value, file.stem().string(), false);
   }
 
   void stand_beside_configuration(const config::Member& member, const std::string& path, Value& model) {

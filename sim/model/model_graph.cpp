@@ -2,6 +2,7 @@
 
 #include "sim/model/model_graph.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "sim/core/diagnostic.hpp"
@@ -24,6 +25,11 @@ std::optional<LayerId> ModelGraph::find(const std::string& layer_name) const {
   for (const LayerId i : layers.ids())
     if (layers[i].name == layer_name) return i;
   return std::nullopt;
+}
+
+bool Layer::has_shapes() const {
+  return !operations.empty() && std::none_of(operations.begin(), operations.end(),
+                                             [](const Operation& op) { return op.kind == OperationKind::Tensor; });
 }
 
 double active_parameters(const ModelGraph& model, bool with_embedding) {

@@ -38,6 +38,9 @@ struct Layer {
                                       ///< its amounts, so no real backend can run it.
   std::optional<LayerTimes> times;
   std::map<std::string, LayerTimes> times_on;  ///< Times by device type; if not empty, other types cannot run it.
+
+  /// Whether its amounts follow from its operations; with tensor operations they are given.
+  bool has_shapes() const;
 };
 
 /// Bytes of one number, by what it is for.

@@ -68,6 +68,8 @@ double Operation::parameters() const {
       return (1.0 + rows) * columns;
     case Embedding:
       return (static_cast<double>(inner) + (positions ? rows : 0)) * columns;
+    case Tensor:
+      return tensor->weights() ? static_cast<double>(numbers_of(tensor->weights()->shape)) : 0;
     default:
       return 0;
   }
@@ -266,10 +268,10 @@ Bytes stash_bytes(const std::vector<Operation>& operations, double number_bytes)
 
 std::string_view to_text(OperationKind kind) {
   constexpr std::string_view names[] = {
-      "input",     "linear",        "layer_norm",  "relu",      "tanh",           "gelu",    "attention",
-      "embedding", "add",           "concat",      "rms_norm",  "head_norm",      "silu",    "gated_silu",
-      "rotary",    "slice",         "router",      "dispatch",  "grouped_linear", "combine", "prepend",
-      "first_row", "cross_entropy", "mean_square", "sum_square"};
+      "input",     "linear", "layer_norm",    "relu",        "tanh",           "gelu",    "attention",
+      "embedding", "add",    "concat",        "rms_norm",    "head_norm",      "silu",    "gated_silu",
+      "rotary",    "slice",  "router",        "dispatch",    "grouped_linear", "combine", "prepend",
+      "first_row", "tensor", "cross_entropy", "mean_square", "sum_square"};
   return names[static_cast<int>(kind)];
 }
 
@@ -298,6 +300,7 @@ std::string attention_text(const Operation& op) {
 }  // namespace
 
 std::string to_text(const Operation& op) {
+  if (op.kind == Tensor) return to_text(*op.tensor);
   std::string text = fmt::format("{} {}x{}", to_text(op.kind), op.rows, op.columns);
   if (op.kind == Linear || op.kind == Router || op.kind == GroupedLinear)
     text += fmt::format(" from {}{}", op.inner, op.bias ? "" : " without bias");

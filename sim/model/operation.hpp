@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "sim/core/enum_array.hpp"
 #include "sim/core/parallel.hpp"
 #include "sim/core/quantity.hpp"
+#include "sim/model/tensor_operation.hpp"
 
 namespace stagecraft {
 
@@ -38,6 +40,7 @@ enum class OperationKind : std::uint8_t {
   Prepend,        ///< A learned row in front of the rows of a sample, and a learned position added to each: the class
                   ///< token of ViT. It has one row more than its input.
   FirstRow,       ///< The first row of each sample, of `inner` rows.
+  Tensor,         ///< What `tensor` says, on arrays of any number of dimensions.
   CrossEntropy,   ///< Cross entropy of softmax; each row has a class as target. Mean over the rows of a sample.
   MeanSquare,     ///< Mean over the numbers of a sample.
   SumSquare,      ///< Sum over the numbers of a sample: whole numbers stay whole.
@@ -94,6 +97,8 @@ struct Operation {
   Division division = Division::Replicated;
   Division within_expert = Division::Replicated;  ///< Division::Experts: Column or Row over the expert-tensor group.
   bool per_token = true;  ///< Its rows grow with the tokens of a sample. False for a pooled head, or for patches.
+
+  std::shared_ptr<const TensorOperation> tensor = {};  ///< Tensor: what it computes.
 
   double parameters() const;
   bool is_loss() const { return kind >= OperationKind::CrossEntropy; }

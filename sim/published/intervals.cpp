@@ -106,7 +106,7 @@ bool priced_from_shapes(const Experiment& e) {
   if (!e.rules || !e.profiles.empty()) return false;
   const ModelGraph& model = *e.model;
   const bool has_shapes = std::all_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-    return !layer.times && layer.times_on.empty() && (!layer.operations.empty() || layer.forward.value == 0);
+    return !layer.times && layer.times_on.empty() && (layer.has_shapes() || layer.forward.value == 0);
   });
   return has_shapes && std::all_of(e.rules->accelerators.begin(), e.rules->accelerators.end(),
                                    [](const Accelerator& a) { return a.multiprocessors > 0 && !a.tiles.empty(); });

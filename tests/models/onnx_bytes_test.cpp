@@ -58,18 +58,20 @@ TEST_CASE("onnx: a file that is no model is refused with the byte of the damage"
 }
 
 TEST_CASE("onnx: a field of another kind than expected is named with its byte") {
-  const auto problem = [](const test::Message& graph) {
-    const std::string bytes = test::Message().number(1, 8).message(7, graph).bytes();
+  const auto problem = [](const test::ProtobufMessage& graph) {
+    const std::string bytes = test::ProtobufMessage().number(1, 8).message(7, graph).bytes();
     return test::input_error_of([&] { onnx::read_file(bytes, "m.onnx"); });
   };
-  using test::Message;
-  CHECK(problem(Message().number(2, 1)).find("byte 6: field 2 is neither text nor a message") != std::string::npos);
-  CHECK(problem(Message().message(5, Message().text(2, "float"))).find("field 2 is no whole number") !=
+  using test::ProtobufMessage;
+  CHECK(problem(ProtobufMessage().number(2, 1)).find("byte 6: field 2 is neither text nor a message") !=
         std::string::npos);
-  CHECK(problem(Message().message(5, Message().text(4, "seven b"))).find("field 4 has 7 bytes, which its numbers do") !=
+  CHECK(problem(ProtobufMessage().message(5, ProtobufMessage().text(2, "float"))).find("field 2 is no whole number") !=
         std::string::npos);
-  CHECK(problem(Message().message(5, Message().text(1, "\xff"))).find("the file ends inside a number") !=
-        std::string::npos);
+  CHECK(problem(ProtobufMessage().message(5, ProtobufMessage().text(4, "seven b")))
+            .find("field 4 has 7 bytes, which its numbers do") != std::string::npos);
+  CHECK(
+      problem(ProtobufMessage().message(5, ProtobufMessage().text(1, "\xff"))).find("the file ends inside a number") !=
+      std::string::npos);
 }
 
 TEST_CASE("onnx: prefixes of a file are refused") {

@@ -91,7 +91,8 @@ TEST_CASE("onnx: open sizes count samples or must be given") {
   CHECK(import(product({"sequence", "batch", 8}), {.sizes = {{"sequence", 7}}}).layers[LayerId{1}].forward.value ==
         7 * 256);
   CHECK(error_of(mlp({"batch", "sequence", 8})) ==
-        "0: : the dimension 'sequence' of the input 'x' has no size [give it with --set sequence=N]\n");
+        "0: : the dimension 'sequence' of the input 'x' has no size [give it with --set sequence=N, or in a scenario "
+        "as model.sizes.sequence]\n");
   CHECK(error_of(mlp({"batch", "sequence", 8}), {.sizes = {{"seqence", 7}}})
             .find("no dimension of the inputs is called 'seqence' [did you mean 'sequence'?]") != std::string::npos);
   CHECK(error_of(mlp({"batch", test::OnnxSize(-1), 8})).find("the dimension 'x.1'") != std::string::npos);

@@ -79,8 +79,29 @@ def images():
                   node("Reshape", ["pool", "s"], ["same"]), node("ReduceMean", ["same"], ["mean"], axes=[2, 3])], ["mean"])
 
 
+def pixels():
+    """A convolution for an open number of samples."""
+    return model([value("image", ["batch", 3, 8, 8])], [weights("k", [4, 3, 3, 3])],
+                 [node("Conv", ["image", "k"], ["stem"])], ["stem"])
+
+
+def attention():
+    """A head of attention over rows of words, with a norm, a mask and the sum with its input."""
+    return model([value("ids", ["batch", 6], INT64), value("mask", ["batch", 6], INT64)],
+                 [weights("table", [50, 16]), weights("g", [16]), weights("n", [16]), weights("w", [16, 48]), weights("o", [16, 16]),
+                  weights("s", [16, 50]), numbers("axis", [1])],
+                 [node("Gather", ["table", "ids"], ["words"]), node("LayerNormalization", ["words", "g", "n"], ["normed"]),
+                  node("MatMul", ["normed", "w"], ["qkv"]), node("Split", ["qkv"], ["q", "k", "v"], axis=-1),
+                  node("Transpose", ["k"], ["turned"], perm=[0, 2, 1]), node("MatMul", ["q", "turned"], ["scores"]),
+                  node("Cast", ["mask"], ["open"], to=FLOAT), node("Unsqueeze", ["open", "axis"], ["wide"]),
+                  node("Add", ["scores", "wide"], ["masked"]), node("Softmax", ["masked"], ["p"], axis=-1),
+                  node("MatMul", ["p", "v"], ["context"]), node("MatMul", ["context", "o"], ["out"]),
+                  node("Add", ["out", "words"], ["sum"]), node("MatMul", ["sum", "s"], ["logits"])], ["logits"])
+
+
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in {"mlp": mlp(), "branches": branches(), "images": images(), "unknown": mlp("Rellu")}.items():
+    for name, content in {"mlp": mlp(), "branches": branches(), "images": images(), "unknown": mlp("Rellu"),
+                          "pixels": pixels(), "attention": attention()}.items():
         (folder / f"{name}.onnx").write_bytes(content)

@@ -12,18 +12,18 @@
 namespace stagecraft::test {
 
 /// A protobuf message; field numbers come from onnx.proto.
-class Message {
+class ProtobufMessage {
  public:
-  Message& number(std::uint32_t field, std::int64_t value) {
+  ProtobufMessage& number(std::uint32_t field, std::int64_t value) {
     protozero::pbf_writer(bytes_).add_int64(field, value);
     return *this;
   }
-  Message& text(std::uint32_t field, std::string_view value) {
+  ProtobufMessage& text(std::uint32_t field, std::string_view value) {
     protozero::pbf_writer(bytes_).add_bytes(field, value.data(), value.size());
     return *this;
   }
-  Message& message(std::uint32_t field, const Message& value) { return text(field, value.bytes_); }
-  Message& real(std::uint32_t field, float value) {
+  ProtobufMessage& message(std::uint32_t field, const ProtobufMessage& value) { return text(field, value.bytes_); }
+  ProtobufMessage& real(std::uint32_t field, float value) {
     protozero::pbf_writer(bytes_).add_float(field, value);
     return *this;
   }
@@ -34,7 +34,7 @@ class Message {
 };
 
 struct OnnxAttribute {
-  Message message;
+  ProtobufMessage message;
 
   OnnxAttribute(std::string_view name, std::int64_t value) { message.text(1, name).number(3, value); }
   OnnxAttribute(std::string_view name, int value) : OnnxAttribute(name, std::int64_t{value}) {}
@@ -43,7 +43,7 @@ struct OnnxAttribute {
     message.text(1, name);
     for (const std::int64_t value : values) message.number(8, value);
   }
-  OnnxAttribute(std::string_view name, const Message& tensor) { message.text(1, name).message(5, tensor); }
+  OnnxAttribute(std::string_view name, const ProtobufMessage& tensor) { message.text(1, name).message(5, tensor); }
 };
 
 /// A size, or the name of one that is open.
@@ -67,7 +67,7 @@ class OnnxWriter {
     return *this;
   }
   OnnxWriter& output(const std::string& name) {
-    graph_.message(12, Message().text(1, name));
+    graph_.message(12, ProtobufMessage().text(1, name));
     return *this;
   }
   OnnxWriter& info(const std::string& name, const std::vector<OnnxSize>& shape) {
@@ -90,7 +90,7 @@ class OnnxWriter {
   std::string nodes(const std::string& type, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs, const std::vector<OnnxAttribute>& attributes = {},
                     const std::string& domain = {}) {
-    Message node;
+    ProtobufMessage node;
     for (const std::string& name : inputs) node.text(1, name);
     for (const std::string& name : outputs) node.text(2, name);
     node.text(3, outputs.front()).text(4, type);
@@ -100,38 +100,38 @@ class OnnxWriter {
     return outputs.front();
   }
   std::string bytes() const {
-    Message graph = graph_;
+    ProtobufMessage graph = graph_;
     graph.text(2, "net");
-    const Message version = Message().text(1, "").number(2, opset);
-    Message model = Message().number(1, 8).message(7, graph).message(8, version);
-    if (!function.empty()) model.message(25, Message().text(1, function));
+    const ProtobufMessage version = ProtobufMessage().text(1, "").number(2, opset);
+    ProtobufMessage model = ProtobufMessage().number(1, 8).message(7, graph).message(8, version);
+    if (!function.empty()) model.message(25, ProtobufMessage().text(1, function));
     return model.bytes();
   }
 
-  static Message whole(const std::string& name, const onnx::Shape& values) {
-    Message message = tensor(name, {static_cast<std::int64_t>(values.size())}, onnx::Type::Int64);
+  static ProtobufMessage whole(const std::string& name, const onnx::Shape& values) {
+    ProtobufMessage message = tensor(name, {static_cast<std::int64_t>(values.size())}, onnx::Type::Int64);
     for (const std::int64_t value : values) message.number(7, value);
     return message;
   }
-  static Message scalar(std::int64_t value) { return tensor("", {}, onnx::Type::Int64).number(7, value); }
-  static Message scalar(float value) { return tensor("", {}, onnx::Type::Float).real(4, value); }
+  static ProtobufMessage scalar(std::int64_t value) { return tensor("", {}, onnx::Type::Int64).number(7, value); }
+  static ProtobufMessage scalar(float value) { return tensor("", {}, onnx::Type::Float).real(4, value); }
 
  private:
-  static Message tensor(const std::string& name, const onnx::Shape& shape, onnx::Type type) {
-    Message message;
+  static ProtobufMessage tensor(const std::string& name, const onnx::Shape& shape, onnx::Type type) {
+    ProtobufMessage message;
     for (const std::int64_t size : shape) message.number(1, size);
     return message.number(2, static_cast<std::int64_t>(type)).text(8, name);
   }
-  static Message value(const std::string& name, const std::vector<OnnxSize>& shape, onnx::Type type) {
-    Message sizes;
+  static ProtobufMessage value(const std::string& name, const std::vector<OnnxSize>& shape, onnx::Type type) {
+    ProtobufMessage sizes;
     for (const OnnxSize& size : shape)
-      sizes.message(1, size.name.empty() && size.size < 0 ? Message()
-                       : size.name.empty()                ? Message().number(1, size.size)
-                                                          : Message().text(2, size.name));
-    const Message typed = Message().number(1, static_cast<std::int64_t>(type)).message(2, sizes);
-    return Message().text(1, name).message(2, Message().message(1, typed));
+      sizes.message(1, size.name.empty() && size.size < 0 ? ProtobufMessage()
+                       : size.name.empty()                ? ProtobufMessage().number(1, size.size)
+                                                          : ProtobufMessage().text(2, size.name));
+    const ProtobufMessage typed = ProtobufMessage().number(1, static_cast<std::int64_t>(type)).message(2, sizes);
+    return ProtobufMessage().text(1, name).message(2, ProtobufMessage().message(1, typed));
   }
-  Message graph_;
+  ProtobufMessage graph_;
 };
 
 }  // namespace stagecraft::test

@@ -28,6 +28,26 @@ OperatorResult reshaped(const OperatorCall& c, Shape shape) {
   return view({std::move(y)});
 }
 
+/// Distances between neighbors along each dimension; 0 in an array without numbers.
+Shape strides_of(const Shape& shape) {
+  Shape strides(shape.size(), 0);
+  std::int64_t stride = numbers_of(shape) > 0 ? 1 : 0;
+  for (std::size_t d = shape.size(); d-- > 0; stride *= shape[d]) strides[d] = stride;
+  return strides;
+}
+
+/// The view whose index i has the number at `offset` + the sum of i_d strides_d.
+Tensor strided(const OperatorCall& c, Shape shape, std::int64_t offset, Shape strides) {
+  Tensor y = sized(c, c.input(0).type, std::move(shape));
+  if (const auto& values = c.input(0).values)
+    fill(y, [&](const Shape& index) {
+      return values->at(std::inner_product(index.begin(), index.end(), strides.begin(), offset));
+    });
+  y.offset = offset;
+  y.strides = std::move(strides);
+  return y;
+}
+
 OperatorResult reshape(const OperatorCall& c) {
   Shape shape = c.attribute_or_input("shape", 1).value_or(Shape{});
   const bool zeros = c.integer("allowzero", 0) != 0;
@@ -85,20 +105,15 @@ OperatorResult transpose(const OperatorCall& c) {
   }
   if (order.size() != c.rank(0))
     c.fail(fmt::format("perm has {} numbers, its input is {}", order.size(), to_text(c.input(0).shape)));
-  Shape shape, seen(order.size(), 0);
+  const Shape from = strides_of(c.input(0).shape);
+  Shape shape, strides, seen(order.size(), 0);
   for (const std::int64_t axis : order) {
     const std::size_t d = c.axis(axis, order.size());
     if (seen[d]++ != 0) c.fail(fmt::format("perm names the dimension {} twice", d));
     shape.push_back(c.input(0).shape[d]);
+    strides.push_back(from[d]);
   }
-  Tensor y = sized(c, c.input(0).type, std::move(shape));
-  if (c.input(0).values)
-    fill(y, [&](const Shape& index) {
-      Shape from(index.size());
-      for (std::size_t d = 0; d < index.size(); ++d) from[c.axis(order[d], order.size())] = index[d];
-      return value_at(c.input(0), from);
-    });
-  return view({std::move(y)});
+  return view({strided(c, std::move(shape), 0, std::move(strides))});
 }
 
 OperatorResult unchanged(const OperatorCall& c) { return reshaped(c, c.input(0).shape); }
@@ -153,15 +168,17 @@ OperatorResult slice(const OperatorCall& c) {
     const std::size_t d = c.axis(axes[i], x.size());
     ranges[d] = range_of(c, starts[i], ends[i], steps[i], x[d]);
   }
-  Shape shape;
-  for (const SliceRange& range : ranges) shape.push_back(range.count);
-  Tensor y = sized(c, c.input(0).type, std::move(shape));
-  if (c.input(0).values)
-    fill(y, [&](Shape index) {
-      for (std::size_t d = 0; d < index.size(); ++d) index[d] = ranges[d].start + index[d] * ranges[d].step;
-      return value_at(c.input(0), index);
-    });
-  return view({std::move(y)});
+  const Shape from = strides_of(x);
+  Shape shape, strides;
+  std::int64_t offset = 0;
+  for (std::size_t d = 0; d < x.size(); ++d) {
+    const SliceRange& range = ranges[d];
+    const bool many = range.count > 1;  // The step to the only entry may be larger than any number.
+    shape.push_back(range.count);
+    strides.push_back(many ? from[d] * range.step : 0);
+    offset += range.count > 0 ? from[d] * range.start : 0;
+  }
+  return view({strided(c, std::move(shape), offset, std::move(strides))});
 }
 
 OperatorResult split(const OperatorCall& c) {
@@ -175,37 +192,24 @@ OperatorResult split(const OperatorCall& c) {
   if (std::accumulate(sizes.begin(), sizes.end(), 0.0) != static_cast<double>(x[axis]) ||
       sizes.size() != c.node.outputs.size())
     c.fail(fmt::format("a dimension of {} is not {}", x[axis], fmt::join(sizes, " + ")));
+  const Shape from = strides_of(x);
   std::vector<Tensor> outputs;
   std::int64_t start = 0;
   for (const std::int64_t size : sizes) {
     Shape shape = x;
     shape[axis] = size;
-    outputs.push_back(sized(c, c.input(0).type, std::move(shape)));
-    if (c.input(0).values)
-      fill(outputs.back(), [&](Shape index) {
-        index[axis] += start;
-        return value_at(c.input(0), index);
-      });
+    outputs.push_back(strided(c, std::move(shape), start * from[axis], from));
     start += size;
   }
   return view(std::move(outputs));
 }
 
-/// A view that repeats the numbers of the input, as Expand and Tile do.
-OperatorResult repeated(const OperatorCall& c, Shape shape) {
-  Tensor y = sized(c, c.input(0).type, std::move(shape));
-  const Shape& x = c.input(0).shape;
-  if (c.input(0).values)
-    fill(y, [&](const Shape& index) {
-      Shape from(x.size());
-      for (std::size_t d = 0; d < x.size(); ++d) from[d] = index[index.size() - x.size() + d] % x[d];
-      return value_at(c.input(0), from);
-    });
-  return view({std::move(y)});
-}
-
 OperatorResult expand(const OperatorCall& c) {
-  return repeated(c, broadcast(c, c.input(0).shape, c.integer_values(1)));
+  const Shape &x = c.input(0).shape, from = strides_of(x);
+  Shape shape = broadcast(c, x, c.integer_values(1)), strides(shape.size(), 0);
+  for (std::size_t d = 0; d < x.size(); ++d)
+    if (x[d] != 1) strides[shape.size() - x.size() + d] = from[d];
+  return view({strided(c, std::move(shape), 0, std::move(strides))});
 }
 
 OperatorResult tile(const OperatorCall& c) {
@@ -215,7 +219,14 @@ OperatorResult tile(const OperatorCall& c) {
     c.fail(fmt::format("{} for {}", pluralize(std::ssize(repeats), "repeat"), to_text(shape)));
   for (std::size_t d = 0; d < shape.size(); ++d)
     shape[d] = to_integer(static_cast<double>(shape[d]) * static_cast<double>(repeats[d]));
-  return repeated(c, std::move(shape));
+  const Shape& x = c.input(0).shape;
+  Tensor y = sized(c, c.input(0).type, std::move(shape));
+  if (c.input(0).values)
+    fill(y, [&](Shape index) {
+      for (std::size_t d = 0; d < x.size(); ++d) index[d] %= x[d];
+      return value_at(c.input(0), index);
+    });
+  return view({std::move(y)});
 }
 
 OperatorResult pad(const OperatorCall& c) {

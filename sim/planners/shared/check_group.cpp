@@ -93,7 +93,7 @@ class GroupCheck {
         check_operation(op);
         has_experts = has_experts || op.division == Division::Experts;
       }
-      if (layer.operations.empty() && degrees_.divides())
+      if (!layer.has_shapes() && degrees_.divides())
         add(fmt::format("layer '{}' is known by its amounts or times alone, so a group cannot divide it", layer.name),
             "a model that lists its operations", "group");
     }

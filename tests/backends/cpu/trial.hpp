@@ -169,11 +169,13 @@ class ComputedTrial {
     return results;
   }
 
-  /// `start` plus `times` times the gradient.
+  /// `start` plus `times` times the gradient, which reads no weights.
   std::vector<double> weight_gradient(double start = 0, int times = 1) {
+    real::Call call = call_;
+    call.weights = nullptr;
     const DeviceTensor sum(*kernels_, std::vector<double>(static_cast<std::size_t>(weights_.tensor.size()), start), 1,
                            shift_, true);
-    for (int i = 0; i < times; ++i) kernels_->weight_gradient(call_, d_output_.tensor, sum.tensor.data);
+    for (int i = 0; i < times; ++i) kernels_->weight_gradient(call, d_output_.tensor, sum.tensor.data);
     return sum.download();
   }
 

@@ -1,15 +1,9 @@
 // `stagecraft import`: picks the reader for a KIND, prints its notes, and writes the model, scenario, cluster, schedule
 // or table that it gives; import_traces.cpp, import_pipeedge.cpp and simgrid_files.cpp have further kinds.
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <string>
 
@@ -17,6 +11,7 @@
 
 #include "models/dnn_partitioning.hpp"
 #include "models/onnx/import.hpp"
+#include "models/onnx/mapped_file.hpp"
 #include "models/pipedream_graph.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
@@ -34,38 +29,6 @@
 
 namespace stagecraft {
 namespace {
-
-/// The bytes of a file without a copy: weights of gigabytes are passed over, not read.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) {
-    note_input(path);
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat about {};
-    if (file < 0 || fstat(file, &about) != 0) refuse(file, path, std::strerror(errno));
-    if (!S_ISREG(about.st_mode)) refuse(file, path, "it is not a regular file");
-    size_ = static_cast<std::size_t>(about.st_size);
-    if (size_ > 0) start_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
-    if (start_ == MAP_FAILED) refuse(file, path, std::strerror(errno));
-    close(file);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile() {
-    if (start_) munmap(start_, size_);
-  }
-
-  std::string_view bytes() const { return {static_cast<const char*>(start_), size_}; }
-
- private:
-  [[noreturn]] static void refuse(int file, const std::string& path, const std::string& why) {
-    if (file >= 0) close(file);
-    throw InputError(fmt::format("'{}' cannot be read: {}", path, why));
-  }
-
-  void* start_ = nullptr;
-  std::size_t size_ = 0;
-};
 
 constexpr int kLargestSize = 1 << 30;
 
@@ -98,7 +61,7 @@ std::string import_onnx(const Arguments& a) {
   options.unknown_is_zero = a.text("unknown") == "zero";
   options.keep_all = a.flag("keep-all");
   const std::string file = a.text("FILE");
-  const MappedFile mapped(file);
+  const onnx::MappedFile mapped(file);
   const onnx::ImportedModel imported =
       with_file_context(file, [&] { return onnx::import_model(mapped.bytes(), file, options); });
   for (const std::string& warning : imported.warnings) print_error("{}: warning: {}\n", file, warning);

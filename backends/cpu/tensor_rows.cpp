@@ -1,0 +1,98 @@
+// Tensor functions of rows: softmax and norms.
+
+#include <cmath>
+
+#include "backends/cpu/loops.hpp"
+#include "backends/cpu/tensor_functions.hpp"
+
+namespace stagecraft::cpu {
+namespace {
+
+/// Calls visit(place) for the first number of each row.
+template <class Visit>
+void each_row(const TensorOperation& op, Visit&& visit) {
+  for (std::int64_t place = 0, end = numbers_of(op.shape); place < end; place += op.length) visit(place);
+}
+
+template <class T>
+void softmax_value(const TensorCall<T>& call, T* output) {
+  const std::int64_t length = call.op.length;
+  each_row(call.op, [&](std::int64_t place) {
+    T* const y = output + place;
+    const T sum = softmax_exponentials(length, call.operands[0] + place, T{1}, y).sum;
+    put(false, length, y, [=](std::int64_t i) { return y[i] / sum; });
+  });
+}
+
+/// y (g - sum of g y).
+template <class T>
+void softmax_gradient(const TensorCall<T>& call, std::size_t, T* to) {
+  const std::int64_t length = call.op.length;
+  each_row(call.op, [&](std::int64_t place) {
+    const T *const y = call.output + place, *const g = call.d_output + place;
+    const T along = sum<T>(length, [=](std::int64_t i) { return g[i] * y[i]; });
+    put(true, length, to + place, [=](std::int64_t i) { return y[i] * (g[i] - along); });
+  });
+}
+
+/// What is subtracted from a row before it is scaled, and the scale.
+template <class T>
+struct RowStatistics {
+  T mean = 0, inverse = 1;
+};
+
+template <class T>
+RowStatistics<T> statistics_of(const TensorOperation& op, const T* x) {
+  const auto count = static_cast<T>(op.length);
+  RowStatistics<T> s;
+  if (op.function == TensorFunction::Normalize)
+    s.mean = sum<T>(op.length, [x](std::int64_t i) { return x[i]; }) / count;
+  const T variance =
+      sum<T>(op.length, [x, mean = s.mean](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); }) / count;
+  s.inverse = 1 / std::sqrt(variance + static_cast<T>(op.epsilon));
+  return s;
+}
+
+template <class T>
+void norm_value(const TensorCall<T>& call, T* output) {
+  each_row(call.op, [&](std::int64_t place) {
+    const T* const x = call.operands[0] + place;
+    const RowStatistics<T> s = statistics_of(call.op, x);
+    put(false, call.op.length, output + place, [=](std::int64_t i) { return (x[i] - s.mean) * s.inverse; });
+  });
+}
+
+/// With n the normalized row: (g - mean(g) - n mean(g n)) / deviation; without mean(g) where no mean is subtracted.
+template <class T>
+void norm_gradient(const TensorCall<T>& call, std::size_t, T* to) {
+  const std::int64_t length = call.op.length;
+  const auto count = static_cast<T>(length);
+  const bool is_centered = call.op.function == TensorFunction::Normalize;
+  each_row(call.op, [&](std::int64_t place) {
+    const T *const x = call.operands[0] + place, *const g = call.d_output + place;
+    const RowStatistics<T> s = statistics_of(call.op, x);
+    const auto normal = [=](std::int64_t i) { return (x[i] - s.mean) * s.inverse; };
+    const T mean = is_centered ? sum<T>(length, [=](std::int64_t i) { return g[i]; }) / count : T{0};
+    const T along = sum<T>(length, [=](std::int64_t i) { return g[i] * normal(i); }) / count;
+    put(true, length, to + place, [=](std::int64_t i) { return s.inverse * (g[i] - mean - normal(i) * along); });
+  });
+}
+
+}  // namespace
+
+template <class T>
+TensorKernels<T> row_kernels(TensorFunction function) {
+  switch (function) {
+    case TensorFunction::Softmax:
+      return {softmax_value<T>, softmax_gradient<T>};
+    case TensorFunction::Normalize:
+    case TensorFunction::Scale:
+      return {norm_value<T>, norm_gradient<T>};
+    default:
+      return {};
+  }
+}
+template TensorKernels<float> row_kernels<float>(TensorFunction);
+template TensorKernels<double> row_kernels<double>(TensorFunction);
+
+}  // namespace stagecraft::cpu

@@ -1,0 +1,127 @@
+// What the layers of an ONNX file compute, as operations: which nodes become which, and where weights are shared.
+#include <doctest/doctest.h>
+
+#include "models/onnx/computation.hpp"
+#include "sim/core/text.hpp"
+#include "tests/support/onnx_writer.hpp"
+
+namespace stagecraft::onnx_computation_test {
+using onnx::Shape;
+using onnx::Type;
+using test::OnnxAttribute;
+using test::OnnxWriter;
+
+namespace {
+
+/// "layer: operation; operation" for each layer.
+std::vector<std::string> computed(const OnnxWriter& writer, bool tied = true) {
+  const std::string bytes = writer.bytes();
+  const onnx::File file = onnx::read_file(bytes, "test.onnx");
+  const onnx::Graph graph = onnx::analyze_graph(file, onnx::bind_dimensions(file, {}, {}), false);
+  const onnx::ImportedLayers layers = onnx::make_layers(graph, 1, false);
+  const onnx::Computation computation(graph, file.opset, layers, tied);
+  std::vector<std::string> lines;
+  for (const LayerId l : layers.model.layers.ids()) {
+    std::vector<std::string> texts;
+    for (const Operation& op : computation.of_layer(l)) {
+      texts.push_back(to_text(op));
+      if (op.tensor && op.tensor->weights()) texts.back() += " <" + op.tensor->tie + ">";
+    }
+    lines.push_back(layers.model.layers[l].name + ": " + join(texts, "; "));
+  }
+  return lines;
+}
+
+using Lines = std::vector<std::string>;
+
+/// Words -> rows of a table, plus positions, which depend on the file alone.
+OnnxWriter embedding() {
+  OnnxWriter file;
+  file.input("ids", {"batch", 3}, Type::Int64);
+  file.weights("table", {9, 4}).weights("places", {5, 4}).numbers("here", {0, 1, 2});
+  file.node("Gather", {"table", "ids"}, "words");
+  file.node("Gather", {"places", "here"}, "place");
+  file.output(file.node("Add", {"words", "place"}, "sum"));
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("onnx: dense layers compute products, sums and activations") {
+  OnnxWriter file;
+  file.input("x", {"batch", 8}).weights("w", {8, 16}).weights("v", {4, 16}).weights("b", {4});
+  file.node("MatMul", {"x", "w"}, "a");
+  file.node("Relu", {"a"}, "r");
+  file.output(file.node("Gemm", {"r", "v", "b"}, "y", {{"transB", 1}}));
+  CHECK(computed(file) == Lines{"x: input 1x8", "a: MatMul 1x16 of 1x8 and 8x16 <w>", "r: Relu 1x16 of 1x16",
+                                "y: Gemm 1x4 of 1x16 and 4x16 <v>; Gemm 1x4 of 1x4 and 4 <b>"});
+  CHECK(computed(file, false)[1] == "a: MatMul 1x16 of 1x8 and 8x16 <>");
+}
+
+TEST_CASE("onnx: look-ups are embeddings, and parts of weights are computed where they are read") {
+  CHECK(computed(embedding()) == Lines{"ids: input 3x1", "words: embedding 3x4 of 9 words without positions",
+                                       "sum: Gather 3x4 of 5x4 <places>; Add 1x3x4 of 1x3x4 and 3x4"});
+}
+
+TEST_CASE("onnx: heads are views in the layers that read them, and norms are three operations") {
+  OnnxWriter file;
+  file.input("x", {"batch", 6, 8}).weights("g", {8}).weights("b", {8}).numbers("sizes", {0, 6, 2, 4});
+  file.node("LayerNormalization", {"x", "g", "b"}, "n");
+  file.node("Reshape", {"n", "sizes"}, "split");
+  file.node("Transpose", {"split"}, "q", {{"perm", Shape{0, 2, 1, 3}}});
+  file.node("Transpose", {"split"}, "k", {{"perm", Shape{0, 2, 3, 1}}});
+  file.node("MatMul", {"q", "k"}, "scores");
+  file.output(file.node("Softmax", {"scores"}, "p", {{"axis", -1}}));
+  CHECK(computed(file) ==
+        Lines{"x: input 6x8",
+              "n: LayerNormalization 1x6x8 of 1x6x8; LayerNormalization 1x6x8 of 1x6x8 and 8 <g>; LayerNormalization "
+              "1x6x8 of 1x6x8 and 8 <b>",
+              "scores: Transpose 1x2x6x4 of 1x6x2x4; Transpose 1x2x4x6 of 1x6x2x4; MatMul 1x2x6x6 of 1x2x6x4 and "
+              "1x2x4x6",
+              "p: Softmax 1x2x6x6 of 1x2x6x6"});
+}
+
+TEST_CASE("onnx: a transposed table is a factor, and ties have its name") {
+  OnnxWriter file = embedding();
+  file.node("Transpose", {"table"}, "turned", {{"perm", Shape{1, 0}}});
+  file.output(file.node("MatMul", {"sum", "turned"}, "scores"));
+  CHECK(computed(file).back() == "scores: MatMul 3x9 of 3x4 and 9x4 <table>");
+}
+
+TEST_CASE("onnx: masks of whole numbers are ones, and constants have their values") {
+  OnnxWriter file;
+  file.input("x", {"batch", 4}).input("mask", {"batch", 4}, Type::Int64).weights("w", {4, 4});
+  file.node("Constant", {}, "low", {{"value", OnnxWriter::scalar(-10000.0F)}});
+  file.node("Constant", {}, "one", {{"value", OnnxWriter::scalar(1.0F)}});
+  file.node("Cast", {"mask"}, "open", {{"to", 1}});
+  file.node("Sub", {"one", "open"}, "closed");
+  file.node("Mul", {"closed", "low"}, "bias");
+  file.node("MatMul", {"x", "w"}, "h");
+  file.output(file.node("Add", {"h", "bias"}, "y"));
+  CHECK(computed(file) == Lines{"x: input 1x4", "mask: Ones 1x4 of one number", "closed: Sub 1x4 of one number and 1x4",
+                                "bias: Mul 1x4 of 1x4 and one number", "h: MatMul 1x4 of 1x4 and 4x4 <w>",
+                                "y: Add 1x4 of 1x4 and 1x4"});
+}
+
+TEST_CASE("onnx: what nothing computes is an operation without a function") {
+  OnnxWriter file;
+  file.input("x", {"batch", 3, 8, 8}).weights("k", {4, 3, 3, 3});
+  file.output(file.node("Conv", {"x", "k"}, "conv"));
+  CHECK(computed(file) == Lines{"x: input 24x8", "conv: Conv 1x4x6x6"});
+}
+
+TEST_CASE("onnx: views have the strides of their numbers") {
+  OnnxWriter file;
+  file.input("x", {1, 6, 8}).numbers("from", {4}).numbers("to", {0}).numbers("axis", {1}).numbers("step", {-2});
+  file.node("Slice", {"x", "from", "to", "axis", "step"}, "s");
+  file.output("s");
+  const std::string bytes = file.bytes();
+  const onnx::File read = onnx::read_file(bytes, "test.onnx");
+  const onnx::Graph graph = onnx::analyze_graph(read, onnx::bind_dimensions(read, {}, {}), false);
+  const onnx::Tensor& slice = graph.values[graph.steps.back().outputs.front()].tensor;
+  CHECK(slice.shape == Shape{1, 2, 8});
+  CHECK(slice.offset == 32);
+  CHECK(slice.strides == Shape{0, -16, 1});
+}
+
+}  // namespace stagecraft::onnx_computation_test
