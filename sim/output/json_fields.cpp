@@ -192,7 +192,10 @@ const MapSpec& network_fields() {
           pairs("each_iteration_s").doc("Seconds of each iteration, from the first."),
           pairs("links_busy_s").doc("Seconds of an iteration in which messages are on a link."),
           map("messages_simulated_over_measured", quantile_fields()).doc("Times of messages and collectives."),
-          map("sleeps_late_s", quantile_fields()).doc("How late sleeps ended that stand for computation.")}};
+          map("sleeps_late_s", quantile_fields()).doc("How late sleeps ended that stand for computation."),
+          real("between_instructions_s", 0, kInfinity)
+              .optional()
+              .doc("Time between instructions of the longest chain of a measured iteration; older files have none.")}};
   return spec;
 }
 

@@ -4,10 +4,12 @@
 #include "sim/output/network_validation.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -109,6 +111,45 @@ std::vector<Pair> iteration_pairs(const Program& p, const Timeline& simulated, c
   return pairs;
 }
 
+/// The instruction whose start is the latest of those that run together: both ends of a message, or the members of a
+/// collective.
+InstructionId last_to_start(const Program& p, const Timeline& t, InstructionId i) {
+  const Instruction& instruction = p.at(i);
+  if (instruction.is_message()) {
+    const Transfer& transfer = p.transfer(instruction);
+    return t.start[transfer.send] > t.start[transfer.receive] ? transfer.send : transfer.receive;
+  }
+  if (instruction.kind != InstructionKind::Collective) return i;
+  const CollectiveCall& c = p.collective(instruction);
+  for (int m = 0; m < c.members; ++m)
+    if (t.start[c.member(m)] > t.start[i]) i = c.member(m);
+  return i;
+}
+
+/// From the end of each iteration back to the end of the one before, always to what ended last before the start.
+PathGaps path_gaps(const Program& p, const Timeline& t) {
+  const std::vector<double> ends = iteration_ends(p, t);
+  PathGaps gaps;
+  for (const InstructionId last : p.instructions.ids()) {
+    const int iteration = p.iteration_of(p.at(last));
+    if (iteration == 0 || t.end[last] != ends[iteration]) continue;
+    // A receive may wait for its own send, so that the chain only goes on to what ended earlier.
+    for (std::pair at{t.end[last], last}; at.first > ends[iteration - 1];) {
+      const InstructionId i = last_to_start(p, t, at.second);
+      const std::span<const InstructionId> before = p.waits_for(i);
+      if (before.empty()) break;
+      const InstructionId next = *std::max_element(
+          before.begin(), before.end(), [&](InstructionId a, InstructionId b) { return t.end[a] < t.end[b]; });
+      if (std::pair(t.end[next], next) >= at) break;
+      gaps.seconds += std::max(0.0, t.start[i] - std::max(t.end[next], ends[iteration - 1]));
+      gaps.starts += 1;
+      at = {t.end[next], next};
+    }
+  }
+  const double iterations = std::max(1, p.iterations - 1);
+  return {gaps.seconds / iterations, gaps.starts / iterations};
+}
+
 void add_ratio(std::vector<double>& ratios, double simulated, double measured) {
   if (simulated > 0 && measured > 0) ratios.push_back(simulated / measured);
 }
@@ -118,7 +159,7 @@ void add_ratio(std::vector<double>& ratios, double simulated, double measured) {
 NetworkValidation compare_networks(const Program& p, const Timeline& simulated, const Report& report,
                                    const Timeline& measured, const Cluster& cluster) {
   NetworkValidation v{
-      compare(p, simulated, report, measured, cluster), iteration_pairs(p, simulated, measured), {}, {}, {}};
+      compare(p, simulated, report, measured, cluster), iteration_pairs(p, simulated, measured), {}, {}, {}, {}};
   v.links = link_times(p, simulated, measured, cluster);
   for (const Transfer& t : p.transfers)
     add_ratio(v.messages, span_of(t, simulated).length(), span_of(t, measured).length());
@@ -128,6 +169,7 @@ NetworkValidation compare_networks(const Program& p, const Timeline& simulated, 
   }
   for (const CollectiveCall& c : p.collectives)
     add_ratio(v.messages, span_of(c, simulated).length(), span_of(c, measured).length());
+  v.gaps = path_gaps(p, measured);
   std::sort(v.messages.begin(), v.messages.end());
   std::sort(v.lateness.begin(), v.lateness.end());
   return v;
@@ -145,6 +187,11 @@ std::string to_text(const NetworkValidation& v, double tolerance) {
     text += fmt::format("  sleeps in place of computing ended {} late in the median, {} at worst\n",
                         to_text(Seconds{std::max(0.0, quantile(v.lateness, 0.5))}),
                         to_text(Seconds{std::max(0.0, v.lateness.back())}));
+  if (v.gaps.starts >= 1)
+    text += fmt::format(
+        "  between instructions of its longest chain a measured iteration lost {}, {:.1f} %, in {} starts\n",
+        to_text(Seconds{v.gaps.seconds}), 100 * v.gaps.seconds / v.validation.iteration.measured,
+        std::llround(v.gaps.starts));
   return text + verdict_text(v.validation, tolerance);
 }
 
@@ -159,7 +206,8 @@ JsonObject network_json(const NetworkValidation& v) {
   return {{"each_iteration_s", pairs_json(v.iterations)},
           {"links_busy_s", pairs_json(v.links)},
           {"messages_simulated_over_measured", quantiles(v.messages)},
-          {"sleeps_late_s", quantiles(v.lateness)}};
+          {"sleeps_late_s", quantiles(v.lateness)},
+          {"between_instructions_s", v.gaps.seconds}};
 }
 
 }  // namespace stagecraft

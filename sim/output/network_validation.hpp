@@ -8,6 +8,13 @@
 
 namespace stagecraft {
 
+/// Time between the end of an instruction and the start of the next one, along the longest chain of each measured
+/// iteration but the first: what processes need to see that they may go on. Simulated instructions have no such time.
+struct PathGaps {
+  double seconds = 0;  ///< In an iteration, in the mean.
+  double starts = 0;   ///< Instructions of the chain in an iteration.
+};
+
 /// How far a simulation is from a run over a real network whose devices sleep where they should compute: what is left
 /// is the network, and the order of work.
 struct NetworkValidation {
@@ -16,6 +23,7 @@ struct NetworkValidation {
   std::vector<Pair> links;       ///< Seconds of an iteration in which messages or collectives are on a link.
   std::vector<double> messages;  ///< Simulated over measured time of each message and each collective, sorted.
   std::vector<double> lateness;  ///< Seconds by which each sleep was longer than it should be, sorted.
+  PathGaps gaps;
 };
 
 NetworkValidation compare_networks(const Program&, const Timeline& simulated, const Report& report,

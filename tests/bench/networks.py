@@ -102,6 +102,7 @@ def measured(asked, network, schedule):
             "error": median_of(results, lambda r: r["iteration_s"]["error"]),
             "first_error": median_of(results, lambda r: r["network"]["each_iteration_s"][0]["error"]),
             "messages": [median_of(results, lambda r: r["network"]["messages_simulated_over_measured"][p]) for p in ("p10", "p50", "p90")],
+            "between_instructions_s": median_of(results, lambda r: r["network"]["between_instructions_s"]),
             "nominal": sum(is_nominal(r) for r in results), "repetitions": len(results), "load": round(os.getloadavg()[0], 1)}
     if asked.lv08:
         case["lv08_error"] = median_of(results, lambda r: r["lv08_error"])

@@ -158,4 +158,25 @@ TEST_CASE("a collective lasts from when its last member may start, on all links 
   }
 }
 
+TEST_CASE("time between the instructions of a measured iteration is counted along its longest chain") {
+  const Plan plan = chain_plan(1, 2, 3);
+  const Program program =
+      test::program_of("1f1b", plan, uniform_costs(plan, test::times(1, 2, 0.5)), test::pure_delays(3));
+  const Cluster cluster = test::star(1, 1e9, 0);
+  const Timeline simulated = test::run_ideal(program, cluster);
+  const Report report = measure(program, simulated, cluster);
+  CHECK(compare_networks(program, simulated, report, simulated, cluster).gaps.seconds == doctest::Approx(0));
+  Timeline measured = simulated;  // One instruction after the other, each a quarter of a second late.
+  double now = 0;
+  for (const InstructionId i : program.instructions.ids()) {
+    measured.start[i] = now + 0.25;
+    now = measured.end[i] = measured.start[i] + simulated.end[i] - simulated.start[i];
+  }
+  const NetworkValidation v = compare_networks(program, simulated, report, measured, cluster);
+  const double count = static_cast<double>(program.size()) / program.iterations;
+  CHECK(v.gaps.starts == doctest::Approx(count));
+  CHECK(v.gaps.seconds == doctest::Approx(0.25 * count));
+  CHECK(to_text(v, 0.05).find("a measured iteration lost") != std::string::npos);
+}
+
 }  // namespace stagecraft::validation_test

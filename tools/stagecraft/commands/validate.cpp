@@ -44,8 +44,8 @@ constexpr int kIterations = 25;
 constexpr int kMostIterations = 10000;
 
 /// The number with which the run takes this long, three at least: the first fills the pipeline and opens connections.
-int iterations_within(const Experiment& experiment, const std::string& simulator, double scale, double seconds) {
-  const Report report = run(compile(experiment), simulator).report;
+int iterations_within(const CompiledExperiment& compiled, const std::string& simulator, double scale, double seconds) {
+  const Report report = run(compiled, simulator).report;
   return std::clamp(static_cast<int>(seconds / (report.period.value * scale)), 3, kMostIterations);
 }
 
@@ -67,14 +67,16 @@ Json network_result(const Arguments& a, const NetworkValidation& v, const box::B
   return json;
 }
 
-/// What devices of a group exchange inside of ops is on the network, each collective by itself, unless the scenario
-/// says otherwise.
-void send_exchanges(const std::string& file, std::vector<std::string>& sets) {
-  const Experiment e = load_experiment(file, sets);
-  if (!has_groups(plan_experiment(e).plan)) return;
+/// A scenario in which what devices of a group exchange inside of ops is on the network, each collective by itself,
+/// unless it says otherwise. Adds the `sets` for that.
+CompiledExperiment with_exchanges(const std::string& file, std::vector<std::string>& sets) {
+  CompiledExperiment compiled = compile(load_experiment(file, sets));
+  if (!has_groups(compiled.plan)) return compiled;
   constexpr std::pair<const char*, const char*> kValues[] = {{"collectives", "flows"}, {"detail", "layers"}};
+  const std::size_t before = sets.size();
   for (const auto& [field, value] : kValues)
-    if (!e.source->at("run").find(field)) sets.push_back(fmt::format("run.{}={}", field, value));
+    if (!compiled.experiment.source->at("run").find(field)) sets.push_back(fmt::format("run.{}={}", field, value));
+  return sets.size() == before ? std::move(compiled) : compile(load_experiment(file, sets));
 }
 
 /// Whether exchanges inside of groups were on the network.
@@ -96,11 +98,10 @@ int validate_network(const Arguments& a) {
   const box::NetworkOptions options = box_options(a);
   std::vector<std::string> sets = a.list("set");
   sets.push_back("run.compute=emulated");
-  send_exchanges(a.text("FILE"), sets);
+  const CompiledExperiment shorter = with_exchanges(a.text("FILE"), sets);
   const double seconds = a.has("seconds") ? a.number("seconds") : kNetworkSeconds;
   const int iterations = a.has("iterations") ? a.count("iterations", 2, kMostIterations)
-                                             : iterations_within(load_experiment(a.text("FILE"), sets),
-                                                                 a.text("simulator"), options.scale, seconds);
+                                             : iterations_within(shorter, a.text("simulator"), options.scale, seconds);
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), sets));
   check_real_run(compiled, "cpu", true);
