@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <span>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -111,19 +110,25 @@ std::vector<Pair> iteration_pairs(const Program& p, const Timeline& simulated, c
   return pairs;
 }
 
-/// The instruction whose start is the latest of those that run together: both ends of a message, or the members of a
-/// collective.
-InstructionId last_to_start(const Program& p, const Timeline& t, InstructionId i) {
+/// The instructions that run together: both ends of a message, the members of a collective, or one alone.
+std::vector<InstructionId> together(const Program& p, InstructionId i) {
   const Instruction& instruction = p.at(i);
-  if (instruction.is_message()) {
-    const Transfer& transfer = p.transfer(instruction);
-    return t.start[transfer.send] > t.start[transfer.receive] ? transfer.send : transfer.receive;
-  }
-  if (instruction.kind != InstructionKind::Collective) return i;
+  if (instruction.is_message()) return {p.transfer(instruction).send, p.transfer(instruction).receive};
+  if (instruction.kind != InstructionKind::Collective) return {i};
   const CollectiveCall& c = p.collective(instruction);
-  for (int m = 0; m < c.members; ++m)
-    if (t.start[c.member(m)] > t.start[i]) i = c.member(m);
-  return i;
+  std::vector<InstructionId> members;
+  for (int m = 0; m < c.members; ++m) members.push_back(c.member(m));
+  return members;
+}
+
+/// What ended last of all that these wait for; not valid: they wait for nothing but each other.
+InstructionId last_before(const Program& p, const Timeline& t, const std::vector<InstructionId>& group) {
+  InstructionId last;
+  for (const InstructionId i : group)
+    for (const InstructionId w : p.waits_for(i))
+      if (std::find(group.begin(), group.end(), w) == group.end() && (!last.valid() || t.end[w] > t.end[last]))
+        last = w;
+  return last;
 }
 
 /// From the end of each iteration back to the end of the one before, always to what ended last before the start.
@@ -133,17 +138,16 @@ PathGaps path_gaps(const Program& p, const Timeline& t) {
   for (const InstructionId last : p.instructions.ids()) {
     const int iteration = p.iteration_of(p.at(last));
     if (iteration == 0 || t.end[last] != ends[iteration]) continue;
-    // A receive may wait for its own send, so that the chain only goes on to what ended earlier.
-    for (std::pair at{t.end[last], last}; at.first > ends[iteration - 1];) {
-      const InstructionId i = last_to_start(p, t, at.second);
-      const std::span<const InstructionId> before = p.waits_for(i);
-      if (before.empty()) break;
-      const InstructionId next = *std::max_element(
-          before.begin(), before.end(), [&](InstructionId a, InstructionId b) { return t.end[a] < t.end[b]; });
-      if (std::pair(t.end[next], next) >= at) break;
-      gaps.seconds += std::max(0.0, t.start[i] - std::max(t.end[next], ends[iteration - 1]));
+    const double begin = ends[iteration - 1];
+    for (InstructionId i = last; t.end[i] > begin;) {
+      const std::vector<InstructionId> group = together(p, i);
+      double start = begin;
+      for (const InstructionId member : group) start = std::max(start, t.start[member]);
+      const InstructionId before = last_before(p, t, group);
+      if (!before.valid() || t.end[before] >= t.end[i]) break;
+      gaps.seconds += std::max(0.0, start - std::max(t.end[before], begin));
       gaps.starts += 1;
-      at = {t.end[next], next};
+      i = before;
     }
   }
   const double iterations = std::max(1, p.iterations - 1);

@@ -166,6 +166,13 @@ TEST_CASE("time between the instructions of a measured iteration is counted alon
   const Timeline simulated = test::run_ideal(program, cluster);
   const Report report = measure(program, simulated, cluster);
   CHECK(compare_networks(program, simulated, report, simulated, cluster).gaps.seconds == doctest::Approx(0));
+  const Plan two = chain_plan(2, 2, 3);  // Messages start when both ends may: the later end decides.
+  const Program joined = test::program_of("1f1b", two, uniform_costs(two, test::times(1, 2, 0.5)), {.iterations = 3});
+  const Cluster pair = test::star(2, 1e9, 1e-3);
+  const Timeline both = test::run_ideal(joined, pair);
+  const PathGaps none = compare_networks(joined, both, measure(joined, both, pair), both, pair).gaps;
+  CHECK(none.starts > 4);
+  CHECK(none.seconds == doctest::Approx(0));
   Timeline measured = simulated;  // One instruction after the other, each a quarter of a second late.
   double now = 0;
   for (const InstructionId i : program.instructions.ids()) {
