@@ -1,17 +1,106 @@
-// Rules: sums of gradients, and collectives of tensor, context and expert groups, that devices wait for.
+// Rules: sums of gradients, and collectives of tensor, context and expert groups, that devices wait for. One slow link
+// of such groups may explain most of what their collectives cost.
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <fmt/core.h>
 
+#include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/diagnosis/finding.hpp"
-#include "sim/diagnosis/group_links.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/diagnosis/suggestions.hpp"
 
 namespace stagecraft::diagnosis {
 namespace {
+
+using DeviceGroups = std::vector<std::vector<DeviceId>>;
+
+/// The slowest and the fastest of links that members of groups have to their neighbors: the slowest hop of each route.
+struct LinkRange {
+  LinkId slowest;
+  double lowest = kInfinity, highest = 0;
+
+  double ratio() const { return slowest.valid() ? highest / lowest : 1; }
+  void add(LinkId link, double bandwidth) {
+    if (bandwidth < lowest) slowest = link, lowest = bandwidth;
+    highest = std::max(highest, bandwidth);
+  }
+};
+
+/// The links of members in one position, if the slowest is much slower than the fastest. Routes inside of nodes and
+/// between them have other links by design, so each kind is compared with its own.
+std::optional<LinkRange> unequal_links(const DiagnosisInput& in, const DeviceGroups& groups) {
+  constexpr double kNoticeable = 1.25;
+  const Cluster& cluster = in.cluster();
+  const Router router(cluster);
+  LinkRange inside, between;
+  for (const std::vector<DeviceId>& group : groups)
+    for (std::size_t i = 0; i < group.size() && group.size() > 1; ++i) {
+      const DeviceId from = group[i], to = group[(i + 1) % group.size()];
+      if (from == to) continue;
+      LinkRange& kind = cluster.on_one_node(from, to) ? inside : between;
+      LinkRange route;
+      for (const Hop& hop : router.require(from, to).hops) route.add(hop.link, cluster.links[hop.link].bandwidth.value);
+      if (route.slowest.valid()) kind.add(route.slowest, route.lowest);
+    }
+  const LinkRange& worst = inside.ratio() > between.ratio() ? inside : between;
+  if (worst.ratio() < kNoticeable) return {};
+  return worst;
+}
+
+void add_groups(const Mesh& mesh, AxisSet axes, DeviceGroups& groups) {
+  for (std::vector<DeviceId>& group : mesh.groups(axes))
+    if (group.size() > 1) groups.push_back(std::move(group));
+}
+
+/// The groups whose collectives belong to the passes of a plan: tensor, context and expert groups.
+DeviceGroups groups_of_passes(const Plan& plan) {
+  DeviceGroups groups;
+  for (const Stage& stage : plan.stages) {
+    add_groups(stage.dense, {Axis::Tensor}, groups);
+    add_groups(stage.dense, {Axis::Context}, groups);
+    add_groups(stage.expert, {Axis::Expert}, groups);
+    add_groups(stage.expert, {Axis::Tensor}, groups);
+  }
+  return groups;
+}
+
+/// The groups that sum gradients, and gather weights.
+DeviceGroups groups_of_sums(const Plan& plan) {
+  DeviceGroups groups;
+  for (const Stage& stage : plan.stages) {
+    add_groups(stage.dense, {Axis::Context, Axis::Data}, groups);
+    if (stage.shape.degrees.expert > 1) add_groups(stage.expert, {Axis::Data}, groups);
+  }
+  for (const Reduction& r : plan.reductions) groups.insert(groups.end(), r.groups.begin(), r.groups.end());
+  return groups;
+}
+
+/// One link that is slower than the links of other members in the same position, if it explains most of the `cost` of
+/// the collectives of these groups. `collectives` begins its sentence.
+std::optional<Finding> slow_group_link(const DiagnosisInput& in, const DeviceGroups& groups,
+                                       const std::string& collectives, Seconds cost) {
+  constexpr double kMostOfIt = 0.5;
+  const std::optional<LinkRange> links = unequal_links(in, groups);
+  if (!links) return {};
+  const Link& link = in.cluster().links[links->slowest];
+  Seconds lost = (1 - 1 / links->ratio()) * cost;
+  if (lost < kSmallLoss * in.period) return {};
+  std::optional<Suggestion> faster = faster_link(in, links->slowest, links->ratio());
+  if (faster) in.changed.simulate(*faster);
+  if (faster && faster->run) lost = in.period - faster->run->period;
+  if (lost < kMostOfIt * cost) return {};
+  Finding f = finding(in, "slow-link", link.name, lost);
+  f.sentence = fmt::format(
+      "{} wait for {} of {}, where other links between devices of groups have {:.4g} times its bandwidth: {} of the "
+      "period.",
+      collectives, link.name, to_text(link.bandwidth), links->ratio(), percent(f.share));
+  if (faster) f.suggestions.push_back(std::move(*faster));
+  return f;
+}
 
 /// Changes for states that replicas divide: each pass gathers weights where those are divided too.
 void suggest_sharding(const DiagnosisInput& in, Finding& f) {

@@ -7,7 +7,6 @@
 
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
-#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/experiment/group_changes.hpp"
 #include "sim/planners/shared/planner.hpp"

@@ -9,9 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/framework_check.hpp"
-#include "sim/diagnosis/measured.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/diagnosis/rule.hpp"
 

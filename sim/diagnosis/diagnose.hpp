@@ -18,6 +18,10 @@ enum class WhatIf : std::uint8_t { First, Every, Row, None };
 Diagnosis diagnose(const CompiledExperiment&, const Outcome&, const std::string& backend, const ScenarioReader&,
                    WhatIf = WhatIf::First);
 
+/// What a real run waits for, from its timeline. The savings of suggestions come from a simulation of the same
+/// scenario on `fluid` without and with the change; no saving is measured.
+Diagnosis diagnose_measured(const CompiledExperiment&, const Outcome&, const ScenarioReader&);
+
 /// A diagnosis simulates the program up to about eight times on the fast backends, which takes two seconds here.
 inline constexpr std::size_t kMostDiagnosed = 1'000'000;
 /// Instructions of all suggestions of one run together: some ten seconds of the backend.

@@ -1,11 +1,12 @@
-// Rule: micro-batches with sequences of different lengths, in the pipeline and between replicas.
+// Rules: micro-batches with sequences of different lengths, in the pipeline and between replicas, and experts that get
+// unequal numbers of rows.
 
 #include <algorithm>
 
 #include <fmt/core.h>
 
+#include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
-#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 
 namespace stagecraft::diagnosis {
@@ -64,6 +65,26 @@ std::optional<Finding> unequal_loads(const DiagnosisInput& in) {
                               percent(in_pipeline / in.period), percent((in.period - equal - in_pipeline) / in.period));
   f.sentence += ".";
   suggest_other_packs(in, f);
+  return f;
+}
+
+/// Experts of one device that get more rows than the mean: all devices of a group wait for that one.
+std::optional<Finding> expert_imbalance(const DiagnosisInput& in) {
+  constexpr const char* kPath = "model.experts.imbalance";
+  const config::Value* field = config::get_path(*in.experiment().source, kPath);
+  if (!field || in.plan().stages.front().shape.degrees.expert < 2) return {};
+  const double imbalance = config::as_real(*field);
+  if (imbalance <= 1) return {};
+  Suggestion even{{fmt::format("{}=1", kPath)}, "an even load, as a loss term or a bias that balances it gives"};
+  in.changed.simulate(even);
+  // Rows of experts are at most all of the work, so this much is at most what they cost.
+  const Seconds lost = even.run ? in.period - even.run->period : Seconds{};
+  Finding f = finding(in, "expert-imbalance", kPath, lost);
+  f.sentence = fmt::format(
+      "The busiest device of an expert group gets {:.3g} times the rows of the mean, and the "
+      "others wait for it: {} of the period.",
+      imbalance, percent(f.share));
+  f.suggestions.push_back(std::move(even));
   return f;
 }
 

@@ -1,6 +1,6 @@
 // Diagnosis of a real run, from its timeline; suggestions come from a simulation of the same scenario.
 
-#include "sim/diagnosis/measured.hpp"
+#include "sim/diagnosis/diagnose.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
 #include "sim/diagnosis/suggestions.hpp"
 #include "sim/experiment/fold_replicas.hpp"

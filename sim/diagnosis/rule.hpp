@@ -2,6 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "sim/diagnosis/changed.hpp"
 #include "sim/diagnosis/idealized.hpp"
@@ -45,6 +47,18 @@ std::optional<Finding> expert_imbalance(const DiagnosisInput&);
 std::optional<Finding> unequal_loads(const DiagnosisInput&);
 std::optional<Finding> host_memory(const DiagnosisInput&);
 std::optional<Finding> bubble(const DiagnosisInput&);
+
+// What rules share to make a finding, and the texts in it.
+
+/// A loss below this share of the period is not worth a change.
+inline constexpr double kSmallLoss = 0.05;
+
+/// A finding that costs `lost` of the period.
+Finding finding(const DiagnosisInput&, std::string_view cause, std::string where, Seconds lost);
+/// "stage 3 (l18..loss)": its number and its first and last layer.
+std::string stage_text(const DiagnosisInput&, StageId);
+/// `plan.devices=[...]`.
+std::string devices_set(const std::vector<DeviceId>&, const Cluster&);
 
 }  // namespace diagnosis
 }  // namespace stagecraft

@@ -6,7 +6,6 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/diagnosis/rule.hpp"
 

@@ -1,6 +1,6 @@
 // The columns about the scenario's budget in the tables of `plan` and `search` (tokens per second, price, time and
 // price of the training, goodput), and the lines below a table that explain them.
-#include "sim/output/budget_columns.hpp"
+#include "sim/output/run_row.hpp"
 
 #include <algorithm>
 

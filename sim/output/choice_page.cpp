@@ -1,6 +1,6 @@
 // The HTML page of `search --html`: the rows as JSON with what only the page needs, and the Pareto front as SVG.
 
-#include "sim/output/choice_page.hpp"
+#include "sim/output/choice_table.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -42,10 +42,13 @@ Json stands_out(const ChoiceTable& table) {
 
 }  // namespace
 
-std::string choices_html(const ChoiceTable& table, const ChoicePage& page) {
-  const Json json =
-      JsonObject{{"schema", "search-page/1"},       {"command", page.command},        {"version", page.version},
-                 {"device_types", types_of(table)}, {"stand_out", stands_out(table)}, {"search", choices_value(table)}};
+std::string choices_html(const ChoiceTable& table, const std::string& command, const std::string& version) {
+  const Json json = JsonObject{{"schema", "search-page/1"},
+                               {"command", command},
+                               {"version", version},
+                               {"device_types", types_of(table)},
+                               {"stand_out", stands_out(table)},
+                               {"search", choices_value(table)}};
   return html_page(html::search, table.title, json.dump(), {}, front_svg(table));
 }
 

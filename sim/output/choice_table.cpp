@@ -9,9 +9,8 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/output/budget_columns.hpp"
-#include "sim/output/published_choice.hpp"
 #include "sim/output/result_columns.hpp"
+#include "sim/output/run_row.hpp"
 #include "sim/output/text.hpp"
 
 namespace stagecraft {

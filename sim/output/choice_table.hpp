@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/config/fields.hpp"
 #include "sim/output/picture.hpp"
 #include "sim/output/run_row.hpp"
 #include "sim/result/diagnosis.hpp"
@@ -133,5 +134,16 @@ std::string choices_json(const ChoiceTable&);  ///< choices_value() as text.
 /// What choices_csv() and choices_json() write.
 std::vector<FileColumn> choices_columns();
 const config::MapSpec& choices_fields();
+
+/// A line for each published configuration of the answer, with how much shorter the first row is; empty without any.
+std::string published_text(const ChoiceTable&);
+Json published_json(const ChoiceTable&);
+/// The field of choices/1 that published_json() writes.
+config::Field published_field();
+
+/// One self-contained page: the answer, the Pareto front as a picture, each row with the reason why it is behind the
+/// first, and what was proved and what was not tried. `command` runs the scenario, without the options of a row:
+/// "stagecraft run FILE --set ...". `version` is Stagecraft's.
+std::string choices_html(const ChoiceTable&, const std::string& command, const std::string& version);
 
 }  // namespace stagecraft

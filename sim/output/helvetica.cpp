@@ -1,7 +1,7 @@
 // Widths of the characters of Helvetica and their bytes in Windows-1252, so that pictures measure text without a font
 // file, and SVG and PDF files give it the same room.
 
-#include "sim/output/helvetica.hpp"
+#include "sim/output/fonts.hpp"
 
 #include <algorithm>
 #include <cstdint>

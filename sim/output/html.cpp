@@ -19,7 +19,7 @@
 #include "sim/core/text.hpp"
 #include "sim/output/html_data.hpp"
 #include "sim/output/html_page.hpp"
-#include "sim/output/results_fields.hpp"
+#include "sim/output/json_files.hpp"
 #include "sim/program/program.hpp"
 #include "sim/result/metrics.hpp"
 

@@ -1,7 +1,7 @@
 // Fills the HTML pages of tools/report with data, style and script under a Content-Security-Policy that permits nothing
 // else, and gathers the data of the page of a sweep.
 
-#include "sim/output/html_content.hpp"
+#include "sim/output/html_page.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -7,6 +7,7 @@
 #include <vector>
 
 namespace stagecraft {
+
 namespace html {
 
 /// A page of tools/report: its HTML with placeholders {{like_this}}, its style, and all its scripts in one.
@@ -14,8 +15,8 @@ struct Source {
   std::string_view page, style, script;
 };
 
-/// The pages of runs, of a sweep and of a search, and the playground. CMake writes their text.
-extern const Source runs, sweep, search, playground;
+/// The pages of runs, of a sweep, of a search and of reproduced results, and the playground. CMake writes their text.
+extern const Source runs, sweep, search, reproduced, playground;
 
 }  // namespace html
 
@@ -25,6 +26,8 @@ extern const Source runs, sweep, search, playground;
 std::string html_page(const html::Source&, const std::string& title, std::string_view json,
                       std::span<const std::string> parts = {}, const std::string& picture = {},
                       const std::string& more_policy = {});
+/// A page whose content is HTML with its names escaped, under the same policy as html_page().
+std::string html_content_page(const html::Source&, const std::string& title, const std::string& content);
 
 /// One point of a sweep, as the page shows it.
 struct SweepPoint {

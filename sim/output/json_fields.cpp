@@ -1,14 +1,12 @@
 // The fields of trace.json, validation.json and the JSON of `schedule`, from which `stagecraft schema` makes their JSON
 // Schemas; trace.cpp and json_files.cpp write these files.
 
-#include "sim/output/json_fields.hpp"
-
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "sim/output/json_files.hpp"
 #include "sim/output/network_validation.hpp"
-#include "sim/output/results_fields.hpp"
 
 namespace stagecraft {
 namespace {

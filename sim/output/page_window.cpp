@@ -1,6 +1,6 @@
 // Chooses which spans of a large run its page draws, and sums up what all of them are, for the overview of the page.
 
-#include "sim/output/page_window.hpp"
+#include "sim/output/html_data.hpp"
 
 #include <algorithm>
 #include <cmath>

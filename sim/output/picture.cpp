@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/output/helvetica.hpp"
+#include "sim/output/fonts.hpp"
 
 namespace stagecraft {
 

@@ -10,10 +10,8 @@
 
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
-#include "sim/output/embedded_font.hpp"
-#include "sim/output/helvetica.hpp"
+#include "sim/output/fonts.hpp"
 #include "sim/output/picture.hpp"
-#include "sim/output/truetype.hpp"
 
 // The file format is PDF 1.4 (Adobe, PDF Reference, third edition, 2001): objects, a table of their offsets (section
 // 3.4), and one content stream of operators (appendix A). PDF counts y upward.

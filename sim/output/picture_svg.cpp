@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "sim/core/text.hpp"
-#include "sim/output/helvetica.hpp"
+#include "sim/output/fonts.hpp"
 #include "sim/output/picture.hpp"
 
 namespace stagecraft {

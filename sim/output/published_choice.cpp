@@ -1,6 +1,6 @@
 // Published configurations next to the rows of a search, as text and JSON.
 
-#include "sim/output/published_choice.hpp"
+#include "sim/output/choice_table.hpp"
 
 #include <cmath>
 

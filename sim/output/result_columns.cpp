@@ -10,7 +10,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/output/results_fields.hpp"
+#include "sim/output/json_files.hpp"
 #include "sim/result/metrics.hpp"
 
 namespace stagecraft {

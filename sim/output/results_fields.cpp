@@ -1,7 +1,7 @@
 // The fields of results.json, for its JSON Schema and for the check of each results.json that `compare`, `report` and
 // pictures read.
 
-#include "sim/output/results_fields.hpp"
+#include "sim/output/json_files.hpp"
 
 #include <algorithm>
 #include <map>

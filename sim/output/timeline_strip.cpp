@@ -11,7 +11,7 @@
 
 #include "sim/core/json.hpp"
 #include "sim/output/html_data.hpp"
-#include "sim/output/results_fields.hpp"
+#include "sim/output/json_files.hpp"
 
 namespace stagecraft {
 namespace {

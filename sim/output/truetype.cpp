@@ -1,6 +1,6 @@
 // Cuts a few characters out of a TrueType font, so that a PDF file embeds what its text needs and no more.
 
-#include "sim/output/truetype.hpp"
+#include "sim/output/fonts.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The planner `brute`: tries every division of the layers into stages and replicas by PipeDream's costs on one level,
 // as a check of `pipedream`; chain_partition/brute.cpp has the search.
 
-#include "sim/planners/chain_partition/brute.hpp"
+#include "sim/planners/chain_partition/pipedream.hpp"
 #include "sim/planners/chain_partition/planning.hpp"
 
 namespace stagecraft::planners {

@@ -12,7 +12,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/text.hpp"
-#include "sim/output/html_content.hpp"
+#include "sim/output/html_page.hpp"
 #include "sim/published/error_summary.hpp"
 #include "sim/published/reproduce.hpp"
 #include "sim/published/table.hpp"

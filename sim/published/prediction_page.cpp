@@ -7,7 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/output/html_content.hpp"
+#include "sim/output/html_page.hpp"
 #include "sim/published/cards.hpp"
 #include "sim/published/error_histogram.hpp"
 #include "sim/published/prediction_errors.hpp"

@@ -1,6 +1,6 @@
 // Computes values of a sweep such as `= 32 / plan.stages`, and the conditions of `where:`, for each point.
 
-#include "sim/sweep/expressions.hpp"
+#include "sim/sweep/sweep.hpp"
 
 #include <algorithm>
 #include <set>

@@ -1,7 +1,5 @@
 // The number of stages that a point's schedule needs on the devices of the sweep's scenario.
 
-#include "sim/sweep/following_stages.hpp"
-
 #include <algorithm>
 
 #include "sim/config/override.hpp"

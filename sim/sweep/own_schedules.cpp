@@ -1,6 +1,6 @@
 // Orders of the user's schedules, such as functions of a Python program, for the plans of a sweep's points.
 
-#include "sim/sweep/own_schedules.hpp"
+#include "sim/sweep/points.hpp"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,6 @@
 // The columns of points, in files and in the tables of the database.
 
-#include "sim/sweep/point_columns.hpp"
+#include "sim/sweep/table.hpp"
 
 #include <fmt/core.h>
 

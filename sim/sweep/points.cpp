@@ -9,8 +9,7 @@
 
 #include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
-#include "sim/sweep/expressions.hpp"
-#include "sim/sweep/following_stages.hpp"
+#include "sim/sweep/sweep.hpp"
 
 namespace stagecraft {
 namespace {

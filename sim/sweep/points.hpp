@@ -1,10 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/experiment/own_orders.hpp"
 #include "sim/sweep/sweep.hpp"
 
 namespace stagecraft {
@@ -42,5 +44,14 @@ Shard parse_shard(const std::string& text);
 /// Whether each point belongs to a shard. Scenarios are assigned to shards round-robin in the order of their hashes, so
 /// shards differ in size by at most one scenario.
 std::vector<bool> in_shard(const std::vector<std::string>& hashes, Shard);
+
+/// The number of stages with which the schedule of a point runs on the devices of the sweep's scenario: the same
+/// pipeline ranks with as many stages on each as the schedule needs, as `compare` has them. Nothing where the point has
+/// the scenario's schedule or its own number of stages, or where the plan has no number of stages to change.
+std::optional<int> following_stages(const Sweep&, const SweepStep& settings);
+
+/// Gives each point whose `run.schedule` is the name of one of these schedules the order of that schedule on its plan,
+/// as `Point::orders`. Throws what is wrong with an order. A point without a plan says so when it runs.
+void add_own_orders(const Sweep&, const std::vector<OwnSchedule>&, std::vector<Point>&);
 
 }  // namespace stagecraft

@@ -18,7 +18,7 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/version.hpp"
 #include "sim/farm/job_farm.hpp"
-#include "sim/sweep/own_schedules.hpp"
+#include "sim/sweep/points.hpp"
 #include "sim/sweep/store.hpp"
 
 namespace stagecraft {

@@ -23,7 +23,6 @@
 #include "sim/experiment/version.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/sweep/database.hpp"
-#include "sim/sweep/store_schema.hpp"
 
 namespace stagecraft {
 namespace {

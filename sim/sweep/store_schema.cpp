@@ -1,8 +1,6 @@
 // The SQL of a file of sweep results: its tables and view, the check that a file has them as Stagecraft writes them,
 // and columns that are added for new metrics.
 
-#include "sim/sweep/store_schema.hpp"
-
 #include <algorithm>
 #include <map>
 #include <string_view>
@@ -15,8 +13,8 @@
 #include "sim/core/text.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/sweep/database.hpp"
-#include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/store.hpp"
+#include "sim/sweep/table.hpp"
 
 namespace stagecraft {
 namespace {

@@ -17,7 +17,6 @@
 #include "sim/core/text.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario.hpp"
-#include "sim/sweep/expressions.hpp"
 #include "sim/sweep/value_names.hpp"
 
 namespace stagecraft {

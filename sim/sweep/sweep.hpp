@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,5 +58,21 @@ std::vector<config::Value> axis_values(const config::Value& written, const std::
 
 /// The value as YAML on one line: "1f1b", "[1, 2]", "{name: interleaved, chunks: 2}".
 std::string one_line(const config::Value&);
+
+/// Whether a value of a sweep is computed: `= 32 / plan.stages`, without quotes.
+bool is_expression(const config::Value&);
+
+/// Adds a problem for every value of the sweep that begins like an expression and is none.
+void check_expressions(const Sweep&, config::Problems&);
+
+/// Reads the conditions of `where:`, a text or a list of texts.
+std::vector<SweepCondition> read_conditions(const config::Value& written, config::Problems&);
+
+/// The step with numbers and texts in place of its expressions. A name in them is another setting of the step, a value
+/// of --set, or a value that the scenario has in its file. Nothing after a problem.
+std::optional<SweepStep> evaluate_step(const SweepStep&, const Sweep&, config::Problems&);
+
+/// Whether a step without expressions meets every condition of `where:`. Nothing after a problem.
+std::optional<bool> meets_conditions(const SweepStep&, const Sweep&, config::Problems&);
 
 }  // namespace stagecraft

@@ -19,7 +19,6 @@
 #include "sim/result/economics.hpp"
 #include "sim/result/metrics.hpp"
 #include "sim/sweep/comparable_rows.hpp"
-#include "sim/sweep/point_columns.hpp"
 #include "sim/sweep/points.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/seed_statistics.hpp"

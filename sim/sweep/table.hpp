@@ -1,10 +1,13 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/config/columns.hpp"
 #include "sim/output/table.hpp"
+#include "sim/result/metrics.hpp"
 
 // The results of a sweep as rows and as a table.
 
@@ -50,5 +53,22 @@ std::string failures_text(const SweepTable&);
 /// Short labels of a table's points: if all values of a path are maps, only the entries that differ, without their
 /// keys. The page of a sweep has the same labels.
 std::vector<std::string> short_labels(const SweepTable&);
+
+/// A column of sweep results, in files and in the database, by name.
+FileColumn point_column(std::string_view name);
+
+/// A table, or the view, of the database that a sweep writes.
+struct DatabaseTable {
+  std::string name, description;
+  std::vector<FileColumn> columns;
+};
+
+/// The tables sweep, point, scenario and result, in this order. Store creates them from this list.
+const std::vector<DatabaseTable>& database_tables();
+/// The view `results`.
+const DatabaseTable& results_view();
+
+/// The tables and the view as JSON, each with a JSON Table Schema.
+std::string database_schema();
 
 }  // namespace stagecraft

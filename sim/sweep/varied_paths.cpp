@@ -1,6 +1,6 @@
 // Finds the paths in which the points of a sweep differ, and which of them decide about the devices.
 
-#include "sim/sweep/varied_paths.hpp"
+#include "sim/sweep/comparable_rows.hpp"
 
 #include <algorithm>
 #include <map>

@@ -11,7 +11,6 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/plan/overlap.hpp"
 #include "sim/weights/stage_walk.hpp"
-#include "sim/weights/task_needs.hpp"
 
 namespace stagecraft {
 

@@ -1,7 +1,7 @@
 // The delay and the weight buffers of each stage by a WeightsRule, in plans whose stages do single tasks (LayerPipe):
 // tasks of one layer on a device share the versions.
 
-#include "sim/weights/task_needs.hpp"
+#include "sim/weights/reads.hpp"
 
 #include <algorithm>
 #include <map>

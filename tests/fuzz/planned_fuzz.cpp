@@ -12,7 +12,7 @@
 #include "sim/experiment/limits.hpp"
 #include "sim/interchange/chakra.hpp"
 #include "sim/interchange/frameworks.hpp"
-#include "sim/output/results_fields.hpp"
+#include "sim/output/json_files.hpp"
 #include "sim/schedule_file/csv.hpp"
 #include "tests/fuzz/memory_file.hpp"
 #include "tools/stagecraft/run_folder.hpp"

@@ -15,7 +15,7 @@ set(search_script element.js theme.js format.js svg.js card.js copy.js choices.j
 set(reproduced_page reproduce.html)
 set(reproduced_style common.css cards.css reproduce.css)
 set(reproduced_script element.js theme.js reproduce.js)
-set(code "// Generated.\n#include \"sim/output/html_content.hpp\"\nnamespace stagecraft::html {\n")
+set(code "// Generated.\n#include \"sim/output/html_page.hpp\"\nnamespace stagecraft::html {\n")
 foreach(name runs playground sweep search reproduced)
   set(fields "")
   foreach(part page style script)

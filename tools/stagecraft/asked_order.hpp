@@ -6,6 +6,8 @@
 
 #include "sim/cluster/cluster.hpp"
 #include "sim/plan/stage_costs.hpp"
+#include "sim/program/program.hpp"
+#include "sim/result/report.hpp"
 #include "sim/schedule/builder.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
@@ -54,5 +56,24 @@ StageCost asked_costs(const Arguments&);
 Cluster delay_cluster(Seconds delay, int ranks);
 /// delay_cluster() with the delay that is asked for.
 Cluster asked_cluster(const Arguments&, int ranks);
+
+}  // namespace stagecraft
+
+namespace stagecraft {
+
+/// Iterations of a timed order: the period is T(4) - T(3); the last one keeps the pipeline full.
+inline constexpr int kTimedIterations = 5;
+
+/// An order with the times of its ops, simulated on `ideal`.
+struct TimedOrder {
+  Program program;
+  Cluster cluster;
+  Timeline timeline;
+  Report report;
+  std::vector<double> peaks;  ///< Peak memory of each rank in stashes of a stage.
+};
+
+/// `delay` is the time of a message; `freed_at_input` is the share of a stash that its input gradient frees.
+TimedOrder time_order(const AskedOrder&, const StageCost&, Seconds delay, double freed_at_input);
 
 }  // namespace stagecraft

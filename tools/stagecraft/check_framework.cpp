@@ -2,7 +2,7 @@
 // configuration, and judges it by the framework's rules. Bridge's own rules are about overrides of a recipe, so a
 // scenario is judged by the rules of Megatron-LM.
 
-#include "tools/stagecraft/check_framework.hpp"
+#include "tools/stagecraft/check_input.hpp"
 
 #include <algorithm>
 

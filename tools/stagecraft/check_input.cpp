@@ -21,7 +21,7 @@
 #include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/sweep/run_sweep.hpp"
-#include "tools/stagecraft/check_points.hpp"
+#include "tools/stagecraft/sweep_points.hpp"
 
 namespace stagecraft {
 namespace {

@@ -28,4 +28,19 @@ struct InputProblems {
   void add(const Infeasible&, const std::string& file);
 };
 
+/// Judges a scenario, or the framework's own configuration of `devices` GPUs (0: not known) of a cluster (may be
+/// empty), by the rules of a training framework: megatron, torchtitan, deepspeed or bridge. Throws the rules that it
+/// breaks, each with its name and formula. `config` is the function of a Python file; empty: its only one.
+CheckedInput check_by_framework(const std::string& framework, const std::string& file,
+                                const std::vector<std::string>& sets, int devices, const std::string& cluster,
+                                const std::string& config);
+
+/// One workflow command of GitHub Actions for each problem, "::error file=a.yaml,line=3,col=7::...", each with a line
+/// break. GitHub shows them next to the lines of the files.
+std::string github_annotations(const std::vector<Diagnostic>&);
+
+/// The problems as a log in SARIF 2.1.0 (OASIS), which GitHub, GitLab and editors read. A rule is the code of a
+/// problem.
+std::string sarif(const std::vector<Diagnostic>&);
+
 }  // namespace stagecraft

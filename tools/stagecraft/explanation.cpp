@@ -19,8 +19,6 @@
 #include "sim/published/predictions.hpp"
 #include "sim/published/published.hpp"
 #include "sim/sweep/sweep.hpp"
-#include "tools/stagecraft/glossary.hpp"
-#include "tools/stagecraft/software_text.hpp"
 
 namespace stagecraft {
 namespace {

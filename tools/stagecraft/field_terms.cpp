@@ -1,7 +1,7 @@
 // Words of frameworks and machines that no output has, such as GQA: what stands for them here, or what is nearest if
 // they are not modeled; glossary.cpp looks them up. Comments in the table are headings of the glossary page.
 
-#include "tools/stagecraft/glossary_term.hpp"
+#include "tools/stagecraft/explanation.hpp"
 
 namespace stagecraft {
 namespace {

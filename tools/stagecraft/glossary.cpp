@@ -1,7 +1,7 @@
 // The glossary of `explain`: terms of tables and messages, the notation of operations and collectives such as 0F3,
 // metrics, and the entries of all catalogs.
 
-#include "tools/stagecraft/glossary.hpp"
+#include "tools/stagecraft/explanation.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -21,7 +21,6 @@
 #include "sim/training/optimizer.hpp"
 #include "sim/training/task.hpp"
 #include "sim/weights/policy.hpp"
-#include "tools/stagecraft/glossary_term.hpp"
 
 namespace stagecraft {
 namespace {

@@ -1,7 +1,7 @@
 // `import pipeedge`: reads PipeEdge's three YAML files, plans with the planner `edgepipe`, and writes a model, a
 // cluster, a scenario and a schedule.yml for PipeEdge.
 
-#include "tools/stagecraft/import_pipeedge.hpp"
+#include "tools/stagecraft/foreign_files.hpp"
 
 #include <fmt/core.h>
 

@@ -1,7 +1,7 @@
 // The kinds kineto, nsight, megatron-timing and trace of `import`: read a file, unpacked if it is gzip, print the
 // notes, and give a model file or a CSV.
 
-#include "tools/stagecraft/import_traces.hpp"
+#include "tools/stagecraft/foreign_files.hpp"
 
 #include "models/pipedream_graph.hpp"
 #include "sim/core/diagnostic.hpp"

@@ -1,5 +1,6 @@
-// The handler of signals that end the process: it removes half-written files and says what was kept. main.cpp installs
-// it, and commands set its text.
+// Signals that ask for an end. Their handler removes half-written files and says what was kept: main.cpp installs it,
+// and commands set its text. Commands that note them, such as `search`, stop at the next safe point and keep what is
+// finished.
 
 #include "tools/stagecraft/interrupt.hpp"
 
@@ -21,6 +22,7 @@ namespace {
 std::atomic<const char*> interrupt_text = nullptr;
 pid_t owner = 0;
 bool terminal = false;
+volatile std::sig_atomic_t noted_signal = 0;  // The signal that a NotedInterrupt noted; 0: none.
 
 /// In one call, so that no text of another thread comes in between.
 void say(std::initializer_list<const char*> parts) {
@@ -48,6 +50,8 @@ void end(int signal) {
   raise(signal);
 }
 
+void note(int signal) { noted_signal = signal; }
+
 }  // namespace
 
 const char* signal_word(int signal) {
@@ -57,8 +61,7 @@ const char* signal_word(int signal) {
 void end_on_interrupt() {
   owner = getpid();
   terminal = isatty(STDERR_FILENO) != 0;
-  struct sigaction before {
-  }, ours{};
+  struct sigaction before = {}, ours = {};
   ours.sa_handler = end;
   ours.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
   for (const int signal : kEndingSignals) {
@@ -70,6 +73,30 @@ void end_on_interrupt() {
 void on_interrupt_say(const std::string& text) {
   static auto& said = *new std::deque<std::string>;  // The handler may come at any time, so none of them goes away.
   interrupt_text = said.emplace_back(text).c_str();
+}
+
+NotedInterrupt::NotedInterrupt(const std::vector<int>& signals) {
+  noted_signal = 0;
+  for (const int signal : signals) {
+    struct sigaction before = {}, noting = {};
+    noting.sa_handler = note;
+    sigaction(signal, nullptr, &before);
+    if (before.sa_handler == SIG_IGN) continue;
+    sigaction(signal, &noting, nullptr);
+    before_.emplace_back(signal, before);
+  }
+}
+
+NotedInterrupt::~NotedInterrupt() {
+  for (const auto& [signal, before] : before_) sigaction(signal, &before, nullptr);
+}
+
+bool NotedInterrupt::came() { return noted_signal != 0; }
+const char* NotedInterrupt::word() { return signal_word(noted_signal); }
+
+int NotedInterrupt::exit_code() {
+  constexpr int kBySignal = 128;  // A shell adds it to the number of the signal.
+  return kBySignal + (came() ? noted_signal : SIGINT);
 }
 
 }  // namespace stagecraft

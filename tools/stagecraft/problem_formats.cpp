@@ -1,6 +1,6 @@
 // Writes problems of input files as annotations of GitHub Actions and as SARIF 2.1.0, for `check --format`.
 
-#include "tools/stagecraft/problem_formats.hpp"
+#include "tools/stagecraft/check_input.hpp"
 
 #include <cctype>
 #include <filesystem>

@@ -1,6 +1,6 @@
 // Lists the fields in which the scenarios of kept runs differ, for the lines below the table of `compare`.
 
-#include "tools/stagecraft/scenario_changes.hpp"
+#include "tools/stagecraft/run_table.hpp"
 
 #include <filesystem>
 #include <map>

@@ -1,7 +1,7 @@
 // The kind simgrid-xml of `export` and `import`: a cluster as a platform file of SimGrid and back, with notes on what
 // the other side lacks.
 
-#include "tools/stagecraft/simgrid_files.hpp"
+#include "tools/stagecraft/foreign_files.hpp"
 
 #include <algorithm>
 #include <filesystem>

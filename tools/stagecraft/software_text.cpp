@@ -1,7 +1,7 @@
 // The text of `explain` about software stacks: their list, the facts of one stack, and what each stack has of one
 // feature of software.overlap.
 
-#include "tools/stagecraft/software_text.hpp"
+#include "tools/stagecraft/explanation.hpp"
 
 #include <fmt/core.h>
 

@@ -1,7 +1,7 @@
 // Times an order of work without a scenario: equal stages, a delay for each message, the backend `ideal`; `schedule`
 // and `serve` call it.
 
-#include "tools/stagecraft/timed_order.hpp"
+#include "tools/stagecraft/asked_order.hpp"
 
 #include "backends/backend.hpp"
 #include "sim/experiment/limits.hpp"

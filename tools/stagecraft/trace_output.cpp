@@ -1,7 +1,7 @@
 // Writes traces of `run`: to the file of --trace, and into the run folder; compressed where they are large, and with
 // the micro-batches that --micro-batches names.
 
-#include "tools/stagecraft/trace_output.hpp"
+#include "tools/stagecraft/run_folder.hpp"
 
 #include <algorithm>
 

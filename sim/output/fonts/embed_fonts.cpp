@@ -7,8 +7,7 @@
 #include <iterator>
 #include <string>
 
-#include "sim/output/helvetica.hpp"
-#include "sim/output/truetype.hpp"
+#include "sim/output/fonts.hpp"
 
 namespace stagecraft {
 namespace {
@@ -31,7 +30,7 @@ void write_font(std::ofstream& out, const std::string& variable, const std::stri
 int main(int count, char** words) try {
   if (count != 4) return 1;
   std::ofstream out(words[1]);
-  out << "// Generated.\n#include \"sim/output/embedded_font.hpp\"\nnamespace stagecraft {\nnamespace {\n";
+  out << "// Generated.\n#include \"sim/output/fonts.hpp\"\nnamespace stagecraft {\nnamespace {\n";
   stagecraft::write_font(out, "kPlain", words[2]);
   stagecraft::write_font(out, "kBold", words[3]);
   const auto name = [&](int n) { return std::filesystem::path(words[n]).stem().string(); };

@@ -1,7 +1,7 @@
 // Tries every division of the layers into stages and replicas, with every choice of devices where there are several
 // types; the planner `brute` and tests call it.
 
-#include "sim/planners/chain_partition/brute.hpp"
+#include "sim/planners/chain_partition/pipedream.hpp"
 
 #include <fmt/core.h>
 

@@ -72,4 +72,10 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork&, const PipeDreamO
                                               const std::vector<std::vector<Level>>& inner = {});
 double period_of(const MixedWork&, const std::vector<FoundStage>&, const PipeDreamOptions&);
 
+/// The fastest pipeline on one level, found by trying every division into stages and replicas; nothing when none is
+/// allowed. Infeasible when there are more than `max_divisions` divisions.
+std::optional<FoundPipeline> search_all(const Workload&, const PipeDreamOptions&, std::int64_t max_divisions);
+/// The fastest pipeline on devices of several types; also tries every choice of devices for each stage.
+std::optional<FoundPipeline> search_all(const MixedWork&, const PipeDreamOptions&, std::int64_t max_divisions);
+
 }  // namespace stagecraft::chain_partition

@@ -14,8 +14,8 @@
 
 #include "sim/core/sha256.hpp"
 #include "sim/output/files.hpp"
+#include "sim/output/html_data.hpp"
 #include "sim/output/json_files.hpp"
-#include "sim/output/page_window.hpp"
 #include "sim/result/memory.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/page_data.hpp"

@@ -14,7 +14,7 @@
 #include "sim/core/random.hpp"
 #include "sim/output/chart.hpp"
 #include "sim/output/timeline_picture.hpp"
-#include "sim/output/truetype.hpp"
+#include "sim/output/fonts.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 

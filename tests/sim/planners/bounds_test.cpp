@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/planners/chain_partition/brute.hpp"
+#include "sim/planners/chain_partition/pipedream.hpp"
 #include "sim/planners/chain_partition/planning.hpp"
 #include "sim/planners/graph/exact.hpp"
 #include "sim/planners/shared/bounds.hpp"

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "sim/core/numbers.hpp"
-#include "sim/planners/chain_partition/brute.hpp"
 #include "sim/planners/chain_partition/mixed.hpp"
+#include "sim/planners/chain_partition/pipedream.hpp"
 #include "sim/planners/chain_partition/piper.hpp"
 #include "tests/sim/planners/random_graph.hpp"
 

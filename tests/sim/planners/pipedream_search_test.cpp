@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/planners/chain_partition/brute.hpp"
+#include "sim/planners/chain_partition/pipedream.hpp"
 #include "tests/sim/planners/random_graph.hpp"
 
 namespace stagecraft::pipedream_search_test {

@@ -1,6 +1,6 @@
 // Computed values and conditions of sweeps.
 
-#include "sim/sweep/expressions.hpp"
+#include "sim/sweep/sweep.hpp"
 
 #include <doctest/doctest.h>
 

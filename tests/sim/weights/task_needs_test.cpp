@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "sim/weights/task_needs.hpp"
+#include "sim/weights/reads.hpp"
 #include "tests/support/checked.hpp"
 #include "tests/support/schedules.hpp"
 #include "tests/support/tasks.hpp"

@@ -3,10 +3,8 @@
 
 #include <fmt/core.h>
 
-#include "tools/stagecraft/check_framework.hpp"
 #include "tools/stagecraft/check_input.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/problem_formats.hpp"
 
 namespace stagecraft::commands {
 namespace {

@@ -13,16 +13,15 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/output/drawings.hpp"
-#include "sim/output/results_fields.hpp"
+#include "sim/output/json_files.hpp"
 #include "sim/output/timeline_picture.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/noted_interrupt.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/run_table.hpp"
-#include "tools/stagecraft/scenario_changes.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft {
@@ -102,7 +101,7 @@ int compare_runs(const Arguments& a) try { return print_table(a); } catch (const
   throw InputError(fmt::format("a results.json lacks what is compared: {}", e.what()), "run the scenario again");
 }
 
-constexpr int kWidth = 100;
+constexpr int kStripsWidth = 100;
 constexpr const char* kCompareReplay = "all";
 
 std::string scenario_of(const Arguments& a) {
@@ -179,7 +178,7 @@ int compare_schedules(const Arguments& a) try {
   if (std::none_of(table.rows.begin(), table.rows.end(), [](const ScheduleRow& r) { return r.ran(); }))
     return kNoneRuns;
   if (a.flag("gantt")) {
-    const int width = a.has("width") ? a.count("width", 20, 1000) : gantt_width(table.cluster, kWidth, layout);
+    const int width = a.has("width") ? a.count("width", 20, 1000) : gantt_width(table.cluster, kStripsWidth, layout);
     print("\n" + gantt_strips(strips_of(table), table.cluster, width) +
           wrap_lines(gantt_legend(strips_of(table)), layout.width));
   }

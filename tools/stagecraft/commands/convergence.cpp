@@ -11,7 +11,7 @@
 #include "sim/experiment/convergence.hpp"
 #include "sim/output/files.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/noted_interrupt.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 
 namespace stagecraft::commands {

@@ -18,8 +18,8 @@
 #include "sim/schedule_file/comms.hpp"
 #include "tools/stagecraft/asked_order.hpp"
 #include "tools/stagecraft/command.hpp"
+#include "tools/stagecraft/foreign_files.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
-#include "tools/stagecraft/simgrid_files.hpp"
 
 namespace stagecraft {
 namespace {

@@ -22,10 +22,8 @@
 #include "sim/planners/chain_partition/piper_file.hpp"
 #include "sim/schedule_file/check_file.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/import_pipeedge.hpp"
-#include "tools/stagecraft/import_traces.hpp"
+#include "tools/stagecraft/foreign_files.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
-#include "tools/stagecraft/simgrid_files.hpp"
 
 namespace stagecraft {
 namespace {

@@ -8,7 +8,7 @@
 #include "sim/published/error_classes.hpp"
 #include "sim/search/plan_table.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/noted_interrupt.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/row_diagnosis.hpp"
 #include "tools/stagecraft/table_options.hpp"
 

@@ -17,17 +17,17 @@
 #include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/output/html_page.hpp"
 #include "sim/result/metrics.hpp"
+#include "sim/sweep/comparable_rows.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/store.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "sim/sweep/table.hpp"
 #include "sim/sweep/value_names.hpp"
-#include "sim/sweep/varied_paths.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/noted_interrupt.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/run_folder.hpp"
-#include "tools/stagecraft/run_points.hpp"
+#include "tools/stagecraft/sweep_points.hpp"
 
 namespace stagecraft {
 namespace {

@@ -29,7 +29,6 @@
 #include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/table_options.hpp"
-#include "tools/stagecraft/trace_output.hpp"
 
 namespace stagecraft::commands {
 namespace {

@@ -11,7 +11,6 @@
 #include "tools/stagecraft/asked_order.hpp"
 #include "tools/stagecraft/schedule_file.hpp"
 #include "tools/stagecraft/table_options.hpp"
-#include "tools/stagecraft/timed_order.hpp"
 
 namespace stagecraft::commands {
 namespace {

@@ -25,13 +25,13 @@
 #include "sim/experiment/packed_data.hpp"
 #include "sim/experiment/scenario_version.hpp"
 #include "sim/experiment/version.hpp"
-#include "sim/output/choice_page.hpp"
+#include "sim/output/choice_table.hpp"
 #include "sim/published/error_classes.hpp"
 #include "sim/search/choices.hpp"
 #include "sim/search/search_objective.hpp"
 #include "sim/weights/policy.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/noted_interrupt.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
 #include "tools/stagecraft/row_diagnosis.hpp"
 #include "tools/stagecraft/table_options.hpp"
@@ -186,7 +186,7 @@ void write_search_page(const Arguments& a, const std::vector<std::string>& sets,
   if (const std::string backend = table.replay.asked() ? table.replay.backend : a.text("backend"); !backend.empty())
     command += " --backend " + backend;
   for (const std::string& set : sets) command += " --set " + shell_word(set);
-  write_output_of(a, "html", choices_html(table, {std::move(command), version()}), CommentStyle::Markup);
+  write_output_of(a, "html", choices_html(table, command, version()), CommentStyle::Markup);
   print_error("wrote {}\n", a.text("html"));
 }
 

@@ -10,9 +10,9 @@
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/sweep_picture.hpp"
 #include "tools/stagecraft/command.hpp"
-#include "tools/stagecraft/noted_interrupt.hpp"
+#include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/picture_options.hpp"
-#include "tools/stagecraft/run_points.hpp"
+#include "tools/stagecraft/sweep_points.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace stagecraft::commands {

@@ -15,10 +15,10 @@
 #include "sim/search/plan_table.hpp"
 #include "sim/search/schedule_table.hpp"
 #include "sim/sweep/run_sweep.hpp"
+#include "tools/stagecraft/asked_order.hpp"
 #include "tools/stagecraft/run_folder.hpp"
 #include "tools/stagecraft/run_table.hpp"
 #include "tools/stagecraft/serve/session.hpp"
-#include "tools/stagecraft/timed_order.hpp"
 
 namespace stagecraft::serve {
 namespace {

@@ -1,12 +1,13 @@
-// Rule: activations that come back from host memory too late.
+// Rules: devices that wait for the host, which launches kernels one after the other, and activations that come back
+// from its memory too late.
 
 #include <algorithm>
 
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
-#include "sim/diagnosis/finding.hpp"
 #include "sim/diagnosis/rule.hpp"
+#include "sim/diagnosis/suggestions.hpp"
 #include "sim/result/metrics.hpp"
 
 namespace stagecraft::diagnosis {
@@ -17,6 +18,18 @@ void suggest(Finding& f, Offload offload, const std::string& change) {
 }
 
 }  // namespace
+
+/// Launches cost as much for a small micro-batch as for a large one; CUDA graphs launch a whole pass at once.
+std::optional<Finding> launches(const DiagnosisInput& in) {
+  const Seconds lost = in.period - in.idealized.without(Cost::Launches);
+  Finding f = finding(in, "launches", "host", lost);
+  f.sentence = fmt::format("Devices wait for their hosts, which launch kernels one after the other: {} of the period.",
+                           percent(f.share));
+  if (std::optional<Suggestion> larger = larger_micro_batches(in)) f.suggestions.push_back(std::move(*larger));
+  if (in.experiment().software().prices && !in.experiment().software().graphs)
+    f.suggestions.push_back({{"software.graphs=true"}, "CUDA graphs, which launch whole passes"});
+  return f;
+}
 
 /// Copies that take longer than what they run next to. Less that moves is enough; sometimes an earlier fetch is.
 std::optional<Finding> host_memory(const DiagnosisInput& in) {

@@ -10,4 +10,7 @@ namespace stagecraft {
 /// its fields contradict each other or its plan does not fit. Returns what was checked, in words.
 std::string check_points(const SweepPlan&);
 
+/// run_sweep() as an Activity that counts points.
+SweepEnd run_points(const SweepPlan&, const SweepOptions&);
+
 }  // namespace stagecraft

@@ -1,7 +1,7 @@
-// Reads every point of a sweep, compiles about 16 of them, and prints a note for each that cannot run; check_input.cpp
-// calls it.
+// What commands do with the points of a sweep: `check` reads all, compiles about 16 of them, and prints a note for each
+// that cannot run; `sweep` and `report` run them and show their progress.
 
-#include "tools/stagecraft/check_points.hpp"
+#include "tools/stagecraft/sweep_points.hpp"
 
 #include <optional>
 
@@ -53,6 +53,14 @@ std::string check_points(const SweepPlan& plan) {
   if (failed > kMostNotes) print_error("note: {} more cannot run\n", pluralize(failed - kMostNotes, "point"));
   return fmt::format("all points read, {} planned, {} cannot run", planned,
                      failed == 0 ? "none" : std::to_string(failed));
+}
+
+SweepEnd run_points(const SweepPlan& plan, const SweepOptions& options) {
+  Activity activity("running points");
+  return run_sweep(plan, options, [&](const SweepProgress& p) {
+    activity.count(p.there + p.done, "points", p.total, p.there);
+    if (p.failed > 0) activity.note(fmt::format("{} failed", p.failed));
+  });
 }
 
 }  // namespace stagecraft

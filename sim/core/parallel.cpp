@@ -1,6 +1,6 @@
 // Reads and writes the order in which ranks are numbered, such as "tp-cp-ep-dp-pp".
 
-#include "sim/core/rank_order.hpp"
+#include "sim/core/parallel.hpp"
 
 #include <algorithm>
 

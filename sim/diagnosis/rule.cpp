@@ -1,7 +1,7 @@
 // Makes a Finding with its share of the period, and names stages and devices in it: what the rules of this folder
 // share.
 
-#include "sim/diagnosis/finding.hpp"
+#include "sim/diagnosis/rule.hpp"
 
 #include <algorithm>
 

@@ -17,4 +17,13 @@ std::string import_megatron_timing(const Arguments&);
 /// The spans of a trace that `stagecraft run` wrote.
 std::string import_trace(const Arguments&);
 
+/// What PipeEdge's three files say of --model becomes a folder --out: model.yaml, cluster.yaml and scenario.yaml for
+/// the planner `edgepipe`, and schedule.yml, the best plan as PipeEdge's runtime reads it. Doubts about the files go to
+/// stderr. Returns the exit code.
+int import_pipeedge(const Arguments&);
+
+/// `stagecraft export simgrid-xml` and `stagecraft import simgrid-xml`.
+int export_simgrid(const Arguments&);
+std::string import_simgrid(const Arguments&);
+
 }  // namespace stagecraft
