@@ -31,26 +31,24 @@ void require_stages_alone(const Plan& plan, const WeightsRule& rule) {
 }  // namespace
 
 WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const WeightsRule& rule)
-    : schedule_(&schedule), parts_(schedule.device_count()), reads_(schedule.device_count()) {
+    : schedule_(&schedule), updates_(schedule.device_count()), reads_(schedule.device_count()) {
   require_stages_alone(plan, rule);
   for (const Stage& stage : plan.stages) needs_.emplace_back(stage.leaders.size());
   const std::vector<int> to_sink = depth_to_sink(plan.graph());
   const int depth = to_sink.empty() ? 1 : *std::max_element(to_sink.begin(), to_sink.end());
   IdVector<StageId, StageDelays> delays(plan.stages.size());
   IdVector<StageId, std::optional<StageWalk>> walks(plan.stages.size());
-  for (const DeviceId d : parts_.ids()) {
+  for (const DeviceId d : updates_.ids()) {
     find_updates(d, delays);
-    for (const DeviceStage& part : parts_[d]) {
-      const StageId s = part.stage;
-      const int each = plan.micro_batches_run(part.stage) / schedule.updates_of(part.stage);
+    for (const auto& [s, updates] : updates_[d]) {
+      const int each = plan.micro_batches_run(s) / schedule.updates_of(s);
       const StagePlace place{depth - to_sink[s.value], depth, each};
-      walks[s].emplace(plan, part.stage, place, schedule.drain_every, rule, delays[s]);
+      walks[s].emplace(plan, s, place, schedule.drain_every, rule, delays[s]);
     }
     if (!rule.reads_newest())
       for (const Op& op : schedule.row(d)) reads_[d].push_back(walks[op.stage]->next(op));
-    for (const DeviceStage& part : parts_[d]) {
-      const StageId s = part.stage;
-      const int replica = replica_on(plan.stage(part.stage), d);
+    for (const auto& [s, updates] : updates_[d]) {
+      const int replica = replica_on(plan.stage(s), d);
       needs_[s][replica] = walks[s]->needs();
       walks[s].reset();
       delays[s] = {};
@@ -63,29 +61,19 @@ WeightReads::WeightReads(const Schedule& schedule, const Plan& plan, const Weigh
 
 void WeightReads::find_updates(DeviceId device, IdVector<StageId, StageDelays>& delays) {
   const auto& ops = schedule_->row(device);
-  std::vector<DeviceStage>& parts = parts_[device];
-  for (const Op& op : ops) {
-    StageDelays& stage = delays[op.stage];
-    if (stage.empty()) parts.push_back({op.stage, {}});
-    stage.add(op);
+  auto& updates = updates_[device];
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    StageDelays& stage = delays[ops[i].stage];
+    if (stage.empty()) updates.try_emplace(ops[i].stage);
+    stage.add(ops[i]);
+    if (ops[i].kind == OpKind::Update) updates.at(ops[i].stage).push_back(static_cast<std::uint32_t>(i));
   }
-  std::sort(parts.begin(), parts.end(), [](const DeviceStage& a, const DeviceStage& b) { return a.stage < b.stage; });
-  for (std::size_t i = 0; i < ops.size(); ++i)
-    if (ops[i].kind == OpKind::Update)
-      parts[part_of(device, ops[i].stage)].updates.push_back(static_cast<std::uint32_t>(i));
-}
-
-std::size_t WeightReads::part_of(DeviceId device, StageId stage) const {
-  const auto& parts = parts_[device];
-  const auto it = std::lower_bound(parts.begin(), parts.end(), stage,
-                                   [](const DeviceStage& part, StageId wanted) { return part.stage < wanted; });
-  return it - parts.begin();
 }
 
 WeightRead WeightReads::at(DeviceId device, std::size_t index) const {
   if (!reads_[device].empty()) return reads_[device][index];
   const Op& op = schedule_->row(device)[index];
-  const auto& updates = parts_[device][part_of(device, op.stage)].updates;
+  const auto& updates = updates_[device].at(op.stage);
   const auto before = std::lower_bound(updates.begin(), updates.end(), static_cast<std::uint32_t>(index));
   return {.version = static_cast<std::int32_t>(before - updates.begin()) + (op.kind == OpKind::Update)};
 }

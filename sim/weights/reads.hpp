@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "sim/plan/plan.hpp"
@@ -38,16 +39,11 @@ class WeightReads {
   StageNeeds needs(StageId stage, int replica) const { return needs_[stage][replica]; }
 
  private:
-  /// One stage on one device.
-  struct DeviceStage {
-    StageId stage;
-    std::vector<std::uint32_t> updates;  ///< Where they stand in the list of the device.
-  };
   void find_updates(DeviceId device, IdVector<StageId, class StageDelays>&);
-  std::size_t part_of(DeviceId device, StageId) const;
 
   const Schedule* schedule_;
-  IdVector<DeviceId, std::vector<DeviceStage>> parts_;
+  /// Where the updates of each stage on a device stand in the list of the device.
+  IdVector<DeviceId, std::map<StageId, std::vector<std::uint32_t>>> updates_;
   IdVector<DeviceId, std::vector<WeightRead>> reads_;  ///< [device][op]; empty where all read the newest.
   IdVector<StageId, std::vector<StageNeeds>> needs_;   ///< [stage][replica]
 };
