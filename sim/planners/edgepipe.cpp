@@ -54,7 +54,7 @@ const config::MapSpec kEdgepipeFields{
 
 constexpr double kLargestTables = 1 << 30;  // Bytes.
 
-struct EdgepipeOptions : PlannerOptions {
+struct EdgepipeOptions {
   Objective objective = Objective::Bottleneck;
   double buffers_in = 2, buffers_out = 2;  ///< Items.
   Bytes input;                             ///< What one sample brings into the first stage.
@@ -67,7 +67,7 @@ Objective objective_of(const std::string& word) {
   return word == "shared" ? Objective::Shared : Objective::Bottleneck;
 }
 
-std::shared_ptr<const PlannerOptions> read_edgepipe_options(const config::Value& checked, const Cluster& cluster) {
+PlannerOptions read_edgepipe_options(const config::Value& checked, const Cluster& cluster) {
   auto read = std::make_shared<EdgepipeOptions>();
   read->objective = objective_of(checked.at("objective").text);
   read->buffers_in = config::as_real(checked.at("buffers_in"));

@@ -46,15 +46,9 @@ const config::MapSpec kExplicitStagesFields{
      device_group_field(), shard_field(),
      config::boolean("sequential").fallback("false").doc("Whether parallel branches run one after the other.")}};
 
-/// A layer, or a range of layers, as it is written.
-struct LayerName {
-  std::string text;
-  Where where;
-};
-
 struct WrittenStage {
   std::optional<std::string> name;
-  std::vector<LayerName> layers;
+  Value layers;  ///< Names of layers, or ranges of layers.
   std::vector<DeviceId> devices;
   Share share = Share::Samples;
   int micro_batch_size = 1, consecutive = 1;
@@ -62,10 +56,10 @@ struct WrittenStage {
   bool has_group = false, has_shard = false;
   PlanSpec division;  ///< Its group and its sharding, where it has them.
   std::optional<Recomputation> recompute;
-  Where where, layers_where, recompute_where;
+  Where where, recompute_where;
 };
 
-struct ExplicitStagesOptions : PlannerOptions {
+struct ExplicitStagesOptions {
   std::vector<WrittenStage> stages;
   config::Problems problems;  ///< Problems of the devices, which are thrown together with problems of the layers.
 };
@@ -75,9 +69,7 @@ WrittenStage read_stage(const Value& value, const std::string& path, const Clust
   WrittenStage stage;
   stage.where = value.where;
   if (const Value* name = value.find("name")) stage.name = name->text;
-  const Value& layers = value.at("layers");
-  stage.layers_where = layers.where;
-  for (const Value& layer : layers.items) stage.layers.push_back({layer.text, layer.where});
+  stage.layers = value.at("layers");
   const Value *device = value.find("device"), *devices = value.find("devices");
   if ((device == nullptr) == (devices == nullptr))
     problems.add(value.where, path, device ? "device and devices are both given" : "the stage has no device",
@@ -96,7 +88,7 @@ WrittenStage read_stage(const Value& value, const std::string& path, const Clust
   return stage;
 }
 
-std::shared_ptr<const PlannerOptions> read_explicit_stages_options(const Value& checked, const Cluster& cluster) {
+PlannerOptions read_explicit_stages_options(const Value& checked, const Cluster& cluster) {
   auto read = std::make_shared<ExplicitStagesOptions>();
   if (const Value* stages = checked.find("stages"))
     for (std::size_t s = 0; s < stages->items.size(); ++s)
@@ -135,10 +127,10 @@ class Reader {
     stage.name = written.name.value_or(fmt::format("s{}", plan_.stage_count()));
     if (!stage_names_.insert(stage.name).second)
       problems_.add(written.where, path, fmt::format("another stage is called '{}' too", stage.name), {}, "duplicate");
-    for (std::size_t i = 0; i < written.layers.size(); ++i)
-      add_layers(written.layers[i], fmt::format("{}.layers[{}]", path, i), stage);
-    if (written.layers.empty())
-      problems_.add(written.layers_where, path + ".layers", "the stage has no layers", {}, "layers");
+    for (std::size_t i = 0; i < written.layers.items.size(); ++i)
+      add_layers(written.layers.items[i], fmt::format("{}.layers[{}]", path, i), stage);
+    if (written.layers.items.empty())
+      problems_.add(written.layers.where, path + ".layers", "the stage has no layers", {}, "layers");
     place(written, path, stage);
     stage.share = written.share;
     stage.micro_batch_size = written.micro_batch_size;
@@ -212,7 +204,7 @@ class Reader {
       }
   }
 
-  void add_layers(const LayerName& name, const std::string& path, Stage& stage) {
+  void add_layers(const Value& name, const std::string& path, Stage& stage) {
     const std::string& text = name.text;
     const std::size_t dots = text.find("..");
     const int whole = dots == std::string::npos ? look_up(text, name.where, path) : -1;

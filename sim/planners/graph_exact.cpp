@@ -33,38 +33,34 @@ config::MapSpec graph_exact_fields() {
 
 const config::MapSpec kGraphExactFields = graph_exact_fields();
 
-struct GraphExactOptions : PlannerOptions {
-  std::optional<int> blocks;
-};
-
-std::shared_ptr<const PlannerOptions> read_graph_exact_options(const config::Value& checked, const Cluster&) {
-  auto read = std::make_shared<GraphExactOptions>();
-  if (const config::Value* blocks = checked.find("blocks")) read->blocks = config::as_int(*blocks);
-  return read;
+PlannerOptions read_graph_exact_options(const config::Value& checked, const Cluster&) {
+  auto most_blocks = std::make_shared<std::optional<int>>();
+  if (const config::Value* blocks = checked.find("blocks")) *most_blocks = config::as_int(*blocks);
+  return most_blocks;
 }
 
 constexpr std::int64_t kMostSteps = 200'000'000;  // Some seconds.
 
 /// GraphPipe's partition with its iteration or bottleneck; nothing if it does not fit into memory as a sequence.
-std::optional<graph::Exact> feasible_partition(const graph::GraphProblem& p, const graph::ExactOptions& options) {
+std::optional<graph::Partition> feasible_partition(const graph::GraphProblem& p, const graph::ExactOptions& options) {
   const auto division = graph::partition(p, kMostSteps);
   if (!division) return {};
   const graph::PartitionFigures figures = graph::figures_of(p, division->parts, options.sequential);
   if (!figures.fits) return {};
   const double iteration = graph::iteration_of(p, figures.bottleneck, figures.path);
-  return graph::Exact{division->parts, options.bottleneck ? figures.bottleneck : iteration, division->states};
+  return graph::Partition{division->parts, options.bottleneck ? figures.bottleneck : iteration, division->states};
 }
 
 /// The best partition, or GraphPipe's where the search would be too long; `heuristic` then says why. GraphPipe's is an
 /// upper bound for the search.
-std::optional<graph::Exact> best_partition(const graph::GraphProblem& p, graph::ExactOptions options,
-                                           std::string& heuristic) {
+std::optional<graph::Partition> best_partition(const graph::GraphProblem& p, graph::ExactOptions options,
+                                               std::string& heuristic) {
   constexpr double kRounding = 1 + 1e-9;
   if (p.unit > 1) {
     heuristic = graph::units_text(p);
     return feasible_partition(p, options);
   }
-  std::optional<graph::Exact> feasible;
+  std::optional<graph::Partition> feasible;
   try {
     feasible = feasible_partition(p, options);
     if (feasible) options.incumbent = feasible->value * kRounding;
@@ -100,7 +96,7 @@ void set_prediction(const PlannerInput& input, const graph::GraphPlanInput& plan
 Planned plan_exactly(const PlannerInput& input) {
   const graph::GraphPlanInput plan_input = graph::plan_input_of(input);
   const bool sequential = input.options.sequential;
-  const std::optional<int> blocks = input.options.options<GraphExactOptions>().blocks;
+  const std::optional<int> blocks = input.options.options<std::optional<int>>();
   const graph::GraphProblem& p = plan_input.problem;
   const graph::Coarse coarse = graph::fuse_chains(p, blocks.value_or(p.size()));
   graph::ExactOptions options;

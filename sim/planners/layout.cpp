@@ -14,14 +14,9 @@ const config::MapSpec kLayoutFields = chain_fields(
     config::text("layout").doc("Letters of each stage, such as Et*3|(tt|)*29,m|L: E embedding, t layer, m module for "
                                "the token after next, L scores and loss, | between stages, *N repeats."));
 
-struct LayoutOptions : PlannerOptions {
-  std::string layout;
-};
-
-std::shared_ptr<const PlannerOptions> read_layout_options(const config::Value& checked, const Cluster&) {
-  auto read = std::make_shared<LayoutOptions>();
-  if (const config::Value* layout = checked.find("layout")) read->layout = layout->text;
-  return read;
+PlannerOptions read_layout_options(const config::Value& checked, const Cluster&) {
+  const config::Value* layout = checked.find("layout");
+  return std::make_shared<std::string>(layout ? layout->text : "");
 }
 
 /// The layers of the model by the letter that stands for them, in their order.
@@ -55,7 +50,7 @@ Parts parts_of(const ModelGraph& model) {
 }
 
 Planned plan_layout(const PlannerInput& input) {
-  const std::string& text = input.options.options<LayoutOptions>().layout;
+  const std::string& text = input.options.options<std::string>();
   const std::vector<std::string> stages = stages_of_layout(text, [&](std::size_t at, const std::string& why) {
     throw InputError(
         {{input.options.where("layout"), "plan.layout", fmt::format("{} at character {} of '{}'", why, at + 1, text),

@@ -39,7 +39,8 @@ const config::MapSpec kPiperFields{
          .optional()
          .doc("Bandwidth between any two devices. Default: the slowest link between neighbors.")}};
 
-struct PiperOptions : chain_partition::CutOptions {
+struct PiperOptions {
+  chain_partition::CutChoice cuts = chain_partition::CutChoice::All;
   std::vector<int> tensor{1};  ///< Ascending.
   bool sequence = false;
 };
@@ -170,7 +171,7 @@ struct PiperAnswer {
 /// fits.
 std::optional<PiperAnswer> search(const PlannerInput& input, const std::vector<DeviceId>& devices,
                                   const chain_partition::Types& types) {
-  const chain_partition::Cuts every_cut = chain_partition::cuts_of(input);
+  const chain_partition::Cuts every_cut = chain_partition::cuts_of(input, input.options.options<PiperOptions>().cuts);
   std::vector<chain_partition::PiperInput> questions;
   for (const DeviceTypeId type : types.types) questions.push_back(piper_input_of(input, devices, type));
   const CommonUnit unit = put_in_common_unit(questions);
@@ -219,7 +220,7 @@ std::vector<DeviceId> next_devices(const chain_partition::PiperStage& stage, con
   return chosen;
 }
 
-std::shared_ptr<const PlannerOptions> read_piper_options(const config::Value& checked, const Cluster&) {
+PlannerOptions read_piper_options(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<PiperOptions>();
   read->cuts = chain_partition::read_cuts(checked);
   read->sequence = config::as_bool(checked.at("sequence"));

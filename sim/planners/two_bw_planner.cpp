@@ -34,12 +34,12 @@ const config::MapSpec kTwoBwFields{
          .optional()
          .doc("Memory limit of a device. Default: the memory of its type, or no limit if that is unknown.")}};
 
-struct TwoBwOptions : PlannerOptions {
+struct TwoBwOptions {
   int largest_micro_batch = 64;
   std::optional<int> batch;  ///< Samples in one iteration.
 };
 
-std::shared_ptr<const PlannerOptions> read_two_bw_options(const config::Value& checked, const Cluster&) {
+PlannerOptions read_two_bw_options(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<TwoBwOptions>();
   read->largest_micro_batch = config::as_int(checked.at("largest_micro_batch"));
   if (const config::Value* batch = checked.find("batch")) read->batch = config::as_int(*batch);

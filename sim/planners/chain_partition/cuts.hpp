@@ -31,6 +31,15 @@ class Cuts {
   std::vector<std::uint64_t> bits_;
 };
 
+/// What a search for stages between cuts found.
+template <class Stage>
+struct ChainPipeline {
+  double seconds = 0;  ///< Seconds between two micro-batches: of the slowest stage.
+  std::vector<Stage> stages;
+  std::int64_t states = 0;
+  bool exhaustive = true;  ///< False if stages could only take neighbors in a line of devices sorted by type.
+};
+
 /// All sets of layers that contain their inputs; Infeasible when there are more than `max_cuts`.
 Cuts all_cuts(const Digraph&, int max_cuts);
 

@@ -18,12 +18,7 @@ struct MixedStage {
   DeviceMix mix;
 };
 
-struct MixedPipeline {
-  double seconds = 0;  ///< Seconds of the slowest stage.
-  std::vector<MixedStage> stages;
-  std::int64_t states = 0;
-  bool exhaustive = true;  ///< False if stages could only take neighbors in a line of devices sorted by type.
-};
+using MixedPipeline = ChainPipeline<MixedStage>;
 
 /// How the answer of a search that was not exhaustive is described.
 constexpr const char* kLineOfDevices = "stages take neighbors in a line of devices sorted by type";

@@ -42,12 +42,7 @@ struct FoundStage {
   std::vector<int> devices;  ///< Numbered through the levels, innermost first.
 };
 
-struct FoundPipeline {
-  double seconds = 0;  ///< Seconds between two micro-batches.
-  std::vector<FoundStage> stages;
-  std::int64_t states = 0;
-  bool exhaustive = true;  ///< See MixedPipeline.
-};
+using FoundPipeline = ChainPipeline<FoundStage>;
 
 /// The fastest pipeline on all machines by the dynamic program of PipeDream; nothing when no pipeline is allowed.
 std::optional<FoundPipeline> search_pipedream(const Workload&, const PipeDreamOptions&);

@@ -47,12 +47,7 @@ struct PiperStage {
   std::vector<int> of_type = {};  ///< Number of devices of each type; empty: there is one type.
 };
 
-struct PiperPlan {
-  double seconds = 0;  ///< Seconds between two micro-batches.
-  std::vector<PiperStage> stages;
-  std::int64_t states = 0;
-  bool exhaustive = true;  ///< See MixedPipeline.
-};
+using PiperPlan = ChainPipeline<PiperStage>;
 
 /// Why a search among these cuts would take more than some minutes; empty if it would not.
 std::string why_too_long(const PiperInput&, const Cuts&);

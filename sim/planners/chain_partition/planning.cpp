@@ -119,9 +119,9 @@ CutChoice read_cuts(const config::Value& checked) {
   return word == "listed" ? CutChoice::Listed : word == "released" ? CutChoice::Released : CutChoice::All;
 }
 
-Cuts cuts_of(const PlannerInput& input) {
+Cuts cuts_of(const PlannerInput& input, CutChoice choice) {
   const Digraph graph = layer_graph(input.model);
-  switch (input.options.options<CutOptions>().cuts) {
+  switch (choice) {
     case CutChoice::Listed:
       return listed_cuts(graph.size());
     case CutChoice::Released:
@@ -141,11 +141,11 @@ CommonUnit common_unit(const PlannerInput& input, const Types& types, int sample
 }
 
 WorkInUnit workload_of(const PlannerInput& input, const Types& types) {
-  const bool released = input.options.options<CutOptions>().cuts == CutChoice::Released;
-  const Crossing crossing = released ? Crossing::Frontier : Crossing::Read;
+  const CutChoice choice = input.options.options<PipeDreamPlannerOptions>().cuts;
+  const Crossing crossing = choice == CutChoice::Released ? Crossing::Frontier : Crossing::Read;
   const int size = input.options.micro_batch_size;
   const Digraph graph = layer_graph(input.model);
-  const Cuts cuts = cuts_of(input);
+  const Cuts cuts = cuts_of(input, choice);
   WorkInUnit result{common_unit(input, types, size), {{}, types.type_of}};
   for (const DeviceTypeId type : types.types) {
     std::vector<LayerAmounts> amounts = amounts_of(input.costs, type, input.costs.load_of(size));
@@ -177,7 +177,7 @@ std::vector<config::Field> pipedream_fields() {
   };
 }
 
-std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&) {
+PlannerOptions read_pipedream(const config::Value& checked, const Cluster&) {
   auto read = std::make_shared<PipeDreamPlannerOptions>();
   read->cuts = read_cuts(checked);
   read->rules.formula = checked.at("formula").text == "paper" ? Formula::Paper : Formula::Released;

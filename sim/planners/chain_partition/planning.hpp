@@ -47,13 +47,9 @@ int devices_of_node(const Cluster&, const std::vector<DeviceId>&);
 /// the model.
 enum class CutChoice : std::uint8_t { All, Released, Listed };
 
-/// The options of the planners that cut along such sets of layers.
-struct CutOptions : PlannerOptions {
-  CutChoice cuts = CutChoice::All;
-};
 CutChoice read_cuts(const config::Value& checked);
+Cuts cuts_of(const PlannerInput&, CutChoice);
 
-Cuts cuts_of(const PlannerInput&);
 /// Sums over the layers of each cut for micro-batches of the option `micro_batch_size`, on each of the types, with
 /// times in a common unit.
 struct WorkInUnit {
@@ -66,12 +62,13 @@ CommonUnit common_unit(const PlannerInput&, const Types&, int samples);
 
 /// Fields that PipeDream and its exhaustive search share: `formula`, `transfers`, `straight`, `fewer`, `memory`, ...
 std::vector<config::Field> pipedream_fields();
-struct PipeDreamPlannerOptions : CutOptions {
+struct PipeDreamPlannerOptions {
+  CutChoice cuts = CutChoice::All;
   PipeDreamOptions rules;                           ///< Options without levels, which depend on the devices.
   std::optional<std::vector<int>> machines;         ///< Devices of each server, then servers, and so on.
   std::optional<std::vector<Bandwidth>> bandwidth;  ///< Rate of each of these levels.
 };
-std::shared_ptr<const PlannerOptions> read_pipedream(const config::Value& checked, const Cluster&);
+PlannerOptions read_pipedream(const config::Value& checked, const Cluster&);
 /// These options without levels, for the run of the input. It accepts one replica for each sample at most, or a divisor
 /// of the number of micro-batches if replicas take them in turn.
 PipeDreamOptions pipedream_rules(const PlannerInput&);

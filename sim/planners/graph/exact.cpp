@@ -71,7 +71,7 @@ class ExactPartitionSearch {
     prepare_bounds();
   }
 
-  std::optional<Exact> run() {
+  std::optional<Partition> run() {
     by_size_.resize(p_.size() + 1);
     Label none;
     for (int layer = 0; layer < p_.size() && !options_.sequential; ++layer)
@@ -82,7 +82,7 @@ class ExactPartitionSearch {
     if (by_size_.back().empty()) return {};
     const std::vector<int>& ends = labels_of_[by_size_.back().front()];
     const int best = *std::min_element(ends.begin(), ends.end(), [&](int a, int b) { return value(a) < value(b); });
-    return Exact{parts_of(best), value(best), states_};
+    return Partition{parts_of(best), value(best), states_};
   }
 
  private:
@@ -368,7 +368,7 @@ class ExactPartitionSearch {
 
 }  // namespace
 
-std::optional<Exact> search_exact(const GraphProblem& p, const ExactOptions& options) {
+std::optional<Partition> search_exact(const GraphProblem& p, const ExactOptions& options) {
   return ExactPartitionSearch(p, options).run();
 }
 

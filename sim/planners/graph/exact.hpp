@@ -19,12 +19,6 @@ struct ExactOptions {
   std::int64_t most_states = 20'000'000;
 };
 
-struct Exact {
-  std::vector<GraphStage> parts;  ///< Inputs come before readers; a sequence is in its order.
-  double value = 0;               ///< Seconds of an iteration, or of the bottleneck.
-  std::int64_t states = 0;        ///< Stages and partial partitions that the search visited.
-};
-
 constexpr int kMostLayers = 256;
 
 /// The best of all partitions into convex stages on any number of devices up to all. Label-setting over the sets of
@@ -32,6 +26,6 @@ constexpr int kMostLayers = 256;
 /// the slowest stage, the longest path, and for each next layer the depth and the length of the pipeline after it.
 /// Dominated labels and labels that cannot beat the incumbent are dropped. Nothing when memory allows no partition as
 /// good as the incumbent; Infeasible beyond `most_states` or kMostLayers.
-std::optional<Exact> search_exact(const GraphProblem&, const ExactOptions&);
+std::optional<Partition> search_exact(const GraphProblem&, const ExactOptions&);
 
 }  // namespace stagecraft::graph

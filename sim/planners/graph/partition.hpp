@@ -10,12 +10,6 @@
 
 namespace stagecraft::graph {
 
-struct Partition {
-  std::vector<GraphStage> parts;
-  double bottleneck = 0;
-  std::int64_t states = 0;  ///< Number of solved subproblems.
-};
-
 /// GraphPipe's partitioner (Jeon et al., ASPLOS 2025, algorithm 1) for stages of one micro-batch size and k = 1: a
 /// stage is a series-parallel part, or neighboring parts, of the layers. With the least bottleneck that fits into
 /// memory it minimizes the micro-batches in flight of the first stage, then the memory. It runs a binary search among

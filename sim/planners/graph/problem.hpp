@@ -119,6 +119,13 @@ struct GraphStage {
   std::vector<int> of_type = {};  ///< Number of its devices of each type; empty: there is one type.
 };
 
+/// The layers divided into stages, by a search that minimized `value`.
+struct Partition {
+  std::vector<GraphStage> parts;  ///< Inputs come before readers; a sequence is in its order.
+  double value = 0;               ///< Seconds of an iteration, or of the bottleneck.
+  std::int64_t states = 0;        ///< What the search visited: stages and partial partitions, or solved subproblems.
+};
+
 /// A graph with stages as nodes; in a sequence each stage follows the one before.
 Digraph stage_graph(const GraphProblem&, const std::vector<GraphStage>&, bool sequential);
 

@@ -19,10 +19,8 @@ namespace stagecraft {
 
 struct PlannerDef;
 
-/// The options that one planner alone has, as a struct in its own file.
-struct PlannerOptions {
-  virtual ~PlannerOptions() = default;
-};
+/// The options that one planner alone has, as a value whose type only that planner knows; may be null.
+using PlannerOptions = std::shared_ptr<const void>;
 
 /// Which planner makes the plan, and its options. The `plan:` map of a scenario is read into it once; commands that try
 /// many plans set members. A planner ignores the members that it has no field for.
@@ -51,7 +49,7 @@ struct PlanSpec {
   std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.
   std::optional<Bandwidth> bandwidth;                            ///< Rate of every link, in place of the cluster's.
   std::optional<std::int64_t> effort;                            ///< Partial plans or steps of a search, at most.
-  std::shared_ptr<const PlannerOptions> planner_options;         ///< Options that this planner alone has; may be null.
+  PlannerOptions planner_options;
   std::shared_ptr<const config::Value> source;  ///< The checked map it was read from; null if there is none.
 
   /// Samples of a micro-batch of one replica, as a scenario writes them.
@@ -68,7 +66,7 @@ struct PlanSpec {
 
   template <class Options>
   const Options& options() const {
-    return static_cast<const Options&>(*planner_options);
+    return *static_cast<const Options*>(planner_options.get());
   }
 };
 

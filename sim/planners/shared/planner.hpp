@@ -47,7 +47,7 @@ struct PlannerDef {
   const config::MapSpec* fields;
   Planned (*plan)(const PlannerInput&);
   /// Reads the options that this planner alone has; null if there are none.
-  std::shared_ptr<const PlannerOptions> (*read)(const config::Value& checked, const Cluster&) = nullptr;
+  PlannerOptions (*read)(const config::Value& checked, const Cluster&) = nullptr;
   /// Why it plans no run of forwards alone: "the planner 'x' ...". Empty: it plans them too.
   std::string_view training_alone = {};
 };
