@@ -1,10 +1,8 @@
 #pragma once
 
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace stagecraft {
 
@@ -28,32 +26,5 @@ std::string html_page(const html::Source&, const std::string& title, std::string
                       const std::string& more_policy = {});
 /// A page whose content is HTML with its names escaped, under the same policy as html_page().
 std::string html_content_page(const html::Source&, const std::string& title, const std::string& content);
-
-/// One point of a sweep, as the page shows it.
-struct SweepPoint {
-  int number = 0;
-  std::string settings;                              ///< A JSON object from path to value.
-  std::string status = {}, code = {}, message = {};  ///< `status` is empty when it has not run.
-  std::string key = {};                              ///< Name of its folder below SweepPage::folder.
-  bool has_report = false;                           ///< Whether its report.html exists.
-  std::vector<double> figures = {};                  ///< Ordered as SweepPage::figures; NaN where not known.
-};
-
-/// Everything on the page of a sweep.
-struct SweepPage {
-  std::string title, name, backend, version;
-  std::string base;      ///< The scenario that the points vary.
-  bool has_base = true;  ///< Whether there is such a file or name; otherwise `base` is as the sweep file writes it.
-  std::string folder;    ///< Where `run --out` puts the run of a point, relative to the page.
-  std::string out;       ///< `folder` relative to the working folder.
-  std::vector<std::string> figures;  ///< Names of metrics().
-  /// Names that the sweep file gives values: by path, and then by the value as JSON.
-  std::map<std::string, std::map<std::string, std::string>> labels = {};
-  std::vector<std::string> device_paths = {};  ///< Paths of settings that are varied to run on other devices.
-  std::vector<SweepPoint> points;
-};
-
-/// One self-contained page: every point in a table and in plots.
-std::string sweep_html(const SweepPage&);
 
 }  // namespace stagecraft

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,9 @@ std::string to_text(const SweepTable&, const TextLayout& = {});
 Table rows_of(const SweepTable&);
 std::string sweep_csv(const SweepTable&);
 std::string sweep_json(const SweepTable&);  ///< Schema sweep-results/1; SI units.
+/// One self-contained page: every point in a table and in plots. `base` is the scenario that the points vary; without
+/// one the page has what the sweep file writes. Next to `file`, where the page will be written, is the folder of runs.
+std::string sweep_html(const SweepTable&, const std::optional<std::string>& base, const std::string& file);
 
 /// What sweep_csv() and sweep_json() write. The column `<path>` stands for one column for each path that varies.
 std::vector<FileColumn> sweep_columns();

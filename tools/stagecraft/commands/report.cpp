@@ -15,15 +15,10 @@
 #include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
-#include "sim/output/html_page.hpp"
-#include "sim/result/metrics.hpp"
-#include "sim/sweep/comparable_rows.hpp"
-#include "sim/sweep/result.hpp"
 #include "sim/sweep/run_sweep.hpp"
 #include "sim/sweep/store.hpp"
 #include "sim/sweep/sweep.hpp"
 #include "sim/sweep/table.hpp"
-#include "sim/sweep/value_names.hpp"
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/run_folder.hpp"
@@ -35,15 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kSqlite = "SQLite format 3";
-constexpr std::size_t kKeyLength = 12;  // Hash characters: two of a million points collide once in a billion sweeps.
-
-/// What `base:` of a sweep's text says.
-std::string base_in(const SweepTable& table) {
-  config::Problems problems;
-  const config::Value root = config::parse_yaml(table.text, table.name + ".yaml", problems);
-  const config::Value* base = problems.empty() ? root.find("base") : nullptr;
-  return base ? base->text : "SCENARIO";
-}
 
 /// The scenario of a sweep, from a sweep file that still has the same text: next to the results, in the working folder
 /// or in the library.
@@ -91,42 +77,6 @@ bool is_sweep_file(const std::string& given) {
   return named(FileKind::Sweep) && !named(FileKind::Scenario);
 }
 
-/// The page of a sweep, to be written to `out`. `base`: its scenario; empty where it has to be found by the sweep's
-/// name, next to the results or in the library.
-SweepPage sweep_page(const SweepTable& table, const std::string& results, const std::string& base,
-                     const std::string& out) {
-  const auto base_path = base.empty() ? found_base(table, results) : base;
-  SweepPage page{.title = table.title,
-                 .name = table.name,
-                 .backend = table.backend,
-                 .version = table.version,
-                 .base = base_path ? called(*base_path) : base_in(table),
-                 .has_base = base_path.has_value(),
-                 .folder = table.name + "-" + table.backend,
-                 .out = {},
-                 .figures = {},
-                 .points = {}};
-  page.out = (fs::path(out).parent_path() / page.folder).string();
-  for (const Metric& f : metrics()) page.figures.emplace_back(f.name);
-  page.labels = axis_labels(table.text, LabelKey::Json);
-  for (const VariedPath& p : varied_paths(table))
-    if (p.sets_devices) page.device_paths.push_back(p.path);
-  for (const SweepRow& row : table.rows) {
-    const std::string key = row.hash.substr(0, kKeyLength);
-    std::error_code error;
-    const bool has_report = fs::is_regular_file(fs::path(page.out) / key / "report.html", error);
-    page.points.push_back({.number = row.number,
-                           .settings = row.settings,
-                           .status = row.status,
-                           .code = row.code,
-                           .message = row.message,
-                           .key = key,
-                           .has_report = has_report,
-                           .figures = row.figures});
-  }
-  return page;
-}
-
 }  // namespace
 
 }  // namespace stagecraft
@@ -170,11 +120,14 @@ void write_page(const Arguments& a, const std::string& page) {
   print_error("wrote {}\n", a.text("out"));
 }
 
-int write_sweep(const Arguments& a, const SweepTable& table, const std::string& results, const std::string& base) {
+/// `base`: the scenario of the sweep; empty where it has to be found by the sweep's name, next to the results or in the
+/// library.
+int write_sweep(const Arguments& a, SweepTable table, const std::string& results, const std::string& base) {
   if (table.rows.empty()) throw InputError(fmt::format("'{}' has no points", results), "run the sweep first");
-  SweepPage page = sweep_page(table, results, base, a.text("out"));
-  if (a.has("title")) page.title = a.text("title");
-  write_page(a, sweep_html(page));
+  std::optional<std::string> scenario = base.empty() ? found_base(table, results) : base;
+  if (scenario) scenario = called(*scenario);
+  if (a.has("title")) table.title = a.text("title");
+  write_page(a, sweep_html(table, scenario, a.text("out")));
   return 0;
 }
 
