@@ -161,7 +161,7 @@ void ClusterWriter::check_count(std::size_t count, const char* what) const {
 int ClusterWriter::count(const std::vector<int>& factors, const char* what) const {
   std::size_t product = 1;
   for (const int factor : factors) {
-    product *= static_cast<std::size_t>(factor);
+    product *= factor;
     if (product > kMost) check_count(product, what);
   }
   return static_cast<int>(product);

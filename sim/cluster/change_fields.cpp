@@ -140,8 +140,7 @@ class ChangeReader {
     std::vector<DeviceId> shuffled(ids.begin(), ids.end());
     const Value* seed = map_.find("seed");
     Rng rng(seed ? static_cast<std::uint64_t>(config::as_real(*seed)) : 1, "share");
-    const auto count =
-        std::max<std::size_t>(1, static_cast<std::size_t>(std::llround(part * static_cast<double>(shuffled.size()))));
+    const auto count = std::max<std::size_t>(1, std::llround(part * static_cast<double>(shuffled.size())));
     for (std::size_t i = 0; i < count; ++i)
       std::swap(shuffled[i], shuffled[rng.integer(static_cast<int>(i), static_cast<int>(shuffled.size()) - 1)]);
     shuffled.resize(count);

@@ -142,7 +142,7 @@ std::optional<Seconds> CollectiveCurve::time_of(Bytes bytes) const {
   if (bytes >= last.bytes) return (bytes / last.bytes) * last.time;
   const auto above =
       std::upper_bound(points.begin(), points.end(), bytes, [](Bytes size, const Point& p) { return size < p.bytes; });
-  return interpolate(points, static_cast<std::size_t>(above - points.begin()) - 1, bytes);
+  return interpolate(points, above - points.begin() - 1, bytes);
 }
 
 const CollectiveCurve* find_curve(std::span<const CollectiveCurve> curves, CollectiveKind kind,

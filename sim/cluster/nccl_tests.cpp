@@ -75,7 +75,7 @@ struct LogReader {
       if (const auto host = at("on") + 1; host != words.end()) hosts.emplace(*host);
     }
     if (words.size() > 2 && words[1] == "size" && at("time") != words.end())
-      time_column = static_cast<std::size_t>(at("time") - words.begin()) - 1;  // Rows have no leading '#'.
+      time_column = at("time") - words.begin() - 1;  // Rows have no leading '#'.
   }
 
   void read_times(const std::vector<std::string_view>& words) {

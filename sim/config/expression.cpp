@@ -171,7 +171,7 @@ class Parser {
     if (error != std::errc{} || !is_digit(c))
       throw SyntaxError{at_, fmt::format("a number, a name or a parenthesis is needed, not '{}'", c)};
     Expression e{.kind = Kind::Number, .where = place(at_), .number = number, .text = {}, .operands = {}};
-    at_ = static_cast<std::size_t>(end - text_.data());
+    at_ = end - text_.data();
     return e;
   }
 

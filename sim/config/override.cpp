@@ -206,7 +206,7 @@ std::optional<Member> read_assignment(const std::string& option, const std::stri
     return {};
   }
   // Spaces in the place of the path keep the columns of the value right.
-  const std::string padding(static_cast<std::size_t>(characters(path)) + 1, ' ');
+  const std::string padding(characters(path) + 1, ' ');
   Value value = parse_yaml(padding + assignment.substr(equals + 1), file, problems);
   return Member{path, {file, 1, 1}, std::move(value)};
 }

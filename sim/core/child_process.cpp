@@ -88,7 +88,7 @@ bool MessageSocket::send_all(const char* data, std::size_t size) {
     const ssize_t sent = ::send(file(), data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent > 0) {
       data += sent;
-      size -= static_cast<std::size_t>(sent);
+      size -= sent;
     } else if (sent < 0 && would_block()) {  // The other end may wait until we read.
       pollfd ready{file(), POLLIN | POLLOUT, 0};
       poll(&ready, 1, -1);
@@ -104,7 +104,7 @@ bool MessageSocket::read(bool wait) {
   std::array<char, 1 << 16> buffer;
   for (;;) {
     const ssize_t size = recv(file(), buffer.data(), buffer.size(), wait ? 0 : MSG_DONTWAIT);
-    if (size > 0) received_.append(buffer.data(), static_cast<std::size_t>(size));
+    if (size > 0) received_.append(buffer.data(), size);
     if (size > 0 && wait) return true;
     if (size == 0 || (size < 0 && errno != EINTR)) return size < 0 && would_block();
   }
@@ -170,7 +170,7 @@ bool ChildProcess::read_errors() {
   for (;;) {
     const ssize_t size = ::read(error_file_.number(), buffer.data(), buffer.size());
     if (size <= 0) return size < 0 && error_file_.number() >= 0;
-    if (errors_.size() < kMostErrors) errors_.append(buffer.data(), static_cast<std::size_t>(size));
+    if (errors_.size() < kMostErrors) errors_.append(buffer.data(), size);
   }
 }
 

@@ -138,7 +138,7 @@ std::string render(std::vector<Diagnostic> problems) {
   std::string text;
   for (std::size_t i = 0; i < std::min(problems.size(), kMostShown); ++i) text += render(problems[i]) + '\n';
   std::size_t count = problems.size();
-  for (const Diagnostic& d : problems) count += static_cast<std::size_t>(d.more);
+  for (const Diagnostic& d : problems) count += d.more;
   if (count == 1) {
     text.pop_back();
   } else {

@@ -85,7 +85,7 @@ std::string read_output(const std::string& path) {
   std::string text;
   std::array<char, 1 << 16> chunk;
   while (in.read(chunk.data(), chunk.size()) || in.gcount() > 0) {
-    text.append(chunk.data(), static_cast<std::size_t>(in.gcount()));
+    text.append(chunk.data(), in.gcount());
     if (text.size() > kLargestFile) throw InputError(too_large);
   }
   if (!in.is_open() || in.bad()) {

@@ -91,7 +91,7 @@ std::string Json::dump(std::optional<int> indent) const {
 
 void Json::write(std::string& out, std::optional<int> indent, int depth) const {
   const auto new_line = [&](int level) {
-    if (indent) out.append(1, '\n').append(static_cast<std::size_t>(level) * *indent, ' ');
+    if (indent) out.append(1, '\n').append(level * *indent, ' ');
   };
   const auto list = [&](char open, char close, const auto& entries, auto&& write_entry) {
     out += open;

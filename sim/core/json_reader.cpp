@@ -95,7 +95,7 @@ class Adapter {
     return passed();
   }
   bool passed() {
-    next_ = static_cast<std::size_t>(position_ - text_.data());
+    next_ = position_ - text_.data();
     return true;
   }
 

@@ -114,7 +114,7 @@ class TemporaryFile {
       const ssize_t written = write(file_.number(), text.data(), text.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) refuse_to_write(target_, errno);
-      text.remove_prefix(static_cast<std::size_t>(written));
+      text.remove_prefix(written);
     }
   }
 

@@ -91,7 +91,7 @@ std::string replaced(std::string_view text, std::string_view unchanged, const Re
   out.reserve(text.size());
   for (;;) {
     const auto special = std::find_if(text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; });
-    const auto plain = static_cast<std::size_t>(special - text.begin());
+    const std::size_t plain = special - text.begin();
     out += text.substr(0, plain);
     text.remove_prefix(plain);
     if (text.empty()) return out;
@@ -297,7 +297,7 @@ std::string shortest(double value) { return fmt::format("{}", value); }
 std::optional<int> read_number(std::string_view& text) {
   int value = 0;
   const auto [end, error] = from_chars(text.data(), text.data() + text.size(), value);
-  const auto digits = static_cast<std::size_t>(end - text.data());
+  const std::size_t digits = end - text.data();
   if (error != std::errc{} || text.front() == '-' || (digits > 1 && text.front() == '0')) return {};
   text.remove_prefix(digits);
   return value;

@@ -31,21 +31,21 @@ int thread_count(int asked) {
 }
 
 void run_tasks(int count, int threads, const std::function<void(int)>& task) {
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(count));
+  std::vector<std::exception_ptr> errors(count);
   std::atomic<int> next = 0;
   const auto work = [&] {
     for (int i = next++; i < count; i = next++) {
       try {
         task(i);
       } catch (...) {
-        errors[static_cast<std::size_t>(i)] = std::current_exception();
+        errors[i] = std::current_exception();
       }
     }
   };
   {
 #ifdef __cpp_lib_jthread
     std::vector<std::jthread> others;
-    others.reserve(static_cast<std::size_t>(std::max(0, std::min(threads, count) - 1)));
+    others.reserve(std::max(0, std::min(threads, count) - 1));
     for (int t = 1; t < std::min(threads, count); ++t) {
       std::jthread other = thread_if_possible(work);
       if (!other.joinable()) break;

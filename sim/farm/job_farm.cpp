@@ -40,7 +40,7 @@ JobFarm::JobFarm(const FarmOptions& options, const JobFunction& work) : options_
   }
   const World joined = is_alone ? World{} : world();
   rank_ = joined.rank;
-  processes_.resize(static_cast<std::size_t>(joined.size));
+  processes_.resize(joined.size);
   processes_[rank_].workers = options.workers;
   if (!is_shared()) return;
   barrier();

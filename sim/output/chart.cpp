@@ -56,7 +56,7 @@ class AxisScale {
     if (!axis_->categories.empty()) {
       const int every =
           std::max(1, static_cast<int>(std::ceil(static_cast<double>(axis_->categories.size()) / max_ticks)));
-      for (std::size_t n = 0; n < axis_->categories.size(); n += static_cast<std::size_t>(every))
+      for (std::size_t n = 0; n < axis_->categories.size(); n += every)
         result.emplace_back(static_cast<double>(n), axis_->categories[n]);
     } else {
       if (log_) result = decade_ticks(max_ticks);

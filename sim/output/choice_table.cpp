@@ -376,7 +376,7 @@ std::string to_text(const ChoiceTable& t, bool whole_front, bool details, const 
   if (t.configured_period.value > 0) text += about_own(t);
   text += published_text(t);
   text = wrap_lines(head, layout.width) + to_text(table, layout) + wrap_lines(text, layout.width) +
-         options_text(t.front.front().sets, static_cast<std::size_t>(std::max(layout.width, 0)));
+         options_text(t.front.front().sets, std::max(layout.width, 0));
   if (details) text += wrap_lines(to_text(t.diagnosis, "the first", "these options"), layout.width);
   return text;
 }

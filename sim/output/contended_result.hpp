@@ -94,7 +94,7 @@ void order_by_replay(std::vector<Row>& rows, Replay& replay, Time time) {
   });
   const auto others = std::find_if(order.begin(), order.end(), [&](std::size_t i) { return !rows[i].replayed; });
   replay.changed = !std::is_sorted(order.begin(), others);
-  replay.was_first = static_cast<std::size_t>(std::min_element(order.begin(), others) - order.begin());
+  replay.was_first = std::min_element(order.begin(), others) - order.begin();
   std::vector<Row> sorted;
   for (const std::size_t i : order) sorted.push_back(std::move(rows[i]));
   rows = std::move(sorted);
@@ -107,7 +107,7 @@ void keep_replays(std::vector<Row>& rows, int limit, Replay& replay, Time time) 
   for (Row& r : rows)
     if (r.ran()) by_time.push_back(&r);
   std::stable_sort(by_time.begin(), by_time.end(), [&](Row* a, Row* b) { return shorter(time(*a), time(*b)); });
-  for (std::size_t i = static_cast<std::size_t>(limit); i < by_time.size(); ++i) by_time[i]->replayed.reset();
+  for (std::size_t i = limit; i < by_time.size(); ++i) by_time[i]->replayed.reset();
   for (const Row* r : by_time) count(replay, r->period, r->replayed);
 }
 

@@ -204,7 +204,7 @@ Json run_json(const KeptRun& run, std::size_t most_spans, std::vector<std::strin
     devices.emplace(spreadsheet_text(d.at("name").text()), std::ssize(devices));  // As in the CSV files.
   }
   if (!names.empty()) json["devices"] = std::move(names);
-  const auto lines = static_cast<std::size_t>(std::count(run.spans.begin(), run.spans.end(), '\n'));
+  const std::size_t lines = std::count(run.spans.begin(), run.spans.end(), '\n');
   const PageWindow window = page_window(json["results"], devices, lines, most_spans);
   const HtmlSpans spans = spans_of(run, json["results"], devices, window);
   std::vector<HtmlMemory> memory = read_memory(run.memory, run.name + "/memory.csv", devices, window, spans.until);

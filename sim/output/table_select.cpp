@@ -32,7 +32,7 @@ std::optional<std::size_t> find_column(const Table& table, const std::string& na
   const auto ends_so = [&](const TableColumn& c) { return c.key && comparable(c.key->name()).ends_with("." + wanted); };
   const auto first = std::find_if(table.columns.begin(), table.columns.end(), ends_so);
   if (first == table.columns.end() || std::any_of(first + 1, table.columns.end(), ends_so)) return {};
-  return static_cast<std::size_t>(first - table.columns.begin());
+  return first - table.columns.begin();
 }
 
 /// A value of a file for people, with its unit and four digits.

@@ -71,7 +71,7 @@ void shorten_words(std::vector<TextColumn>& columns, std::size_t limit) {
 FittedColumns fit(const Table& table, const TextLayout& layout) {
   FittedColumns fitted{.columns = text_columns(table), .dropped = {}};
   if (layout.width <= 0 || !layout.columns.empty()) return fitted;
-  const auto limit = static_cast<std::size_t>(layout.width);
+  const std::size_t limit = layout.width;
   std::vector<TextColumn>& columns = fitted.columns;
   while (needed_width(columns) > limit) {
     const auto first = std::max_element(columns.begin(), columns.end(), [](const TextColumn& a, const TextColumn& b) {
@@ -87,7 +87,7 @@ FittedColumns fit(const Table& table, const TextLayout& layout) {
 
 std::string padded(const TextColumn& c, const std::string& text) {
   const std::string gap(c.column.gap, ' ');
-  const std::size_t width = display_width(text), min_width = static_cast<std::size_t>(std::max(c.column.width, 0));
+  const std::size_t width = display_width(text), min_width = std::max(c.column.width, 0);
   const std::string padding(width < min_width ? min_width - width : 0, ' ');
   return gap + (c.column.align == TextAlign::Left ? text + padding : padding + text);
 }
@@ -121,7 +121,7 @@ std::string row_lines(const std::vector<TextColumn>& columns, const TableRow& ro
   line.erase(line.find_last_not_of(' ') + 1);  // The last cell may be empty.
   // Columns that were chosen may be wider than the terminal; only words that follow them are wrapped.
   const bool fits = row.failure.empty() && row.note.empty() && (columns.empty() || !columns.back().column.wraps);
-  const auto limit = static_cast<std::size_t>(std::max(layout.width, 0));
+  const std::size_t limit = std::max(layout.width, 0);
   if (!fits) line = wrap_line(line, limit, std::min(last_begin, limit / 2));
   return line + wrap_lines(row.note.substr(note_end), layout.width) + '\n';
 }
@@ -132,7 +132,7 @@ std::string rows_lines(const Table& table, const FittedColumns& fitted, const Te
   if (!table.more.empty()) text += "  " + table.more + '\n';
   if (fitted.dropped.empty()) return text;
   const std::string hint = fmt::format("columns not shown: {} (--wide, or --columns)", join(fitted.dropped));
-  return text + colored(layout, text_color::kDim, wrap_line(hint, static_cast<std::size_t>(layout.width), 2)) + '\n';
+  return text + colored(layout, text_color::kDim, wrap_line(hint, layout.width, 2)) + '\n';
 }
 
 std::string markdown_cell(std::string_view text) {

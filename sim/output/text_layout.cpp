@@ -87,7 +87,7 @@ std::string wrap_line(std::string_view line, std::size_t width, std::size_t inde
 
 std::string wrap_lines(std::string_view text, int width) {
   if (width <= 0) return std::string(text);
-  const auto limit = static_cast<std::size_t>(width);
+  const std::size_t limit = width;
   std::string wrapped;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());

@@ -66,7 +66,7 @@ std::optional<InstructionKind> drawn_kind(const HtmlOp& op) {
 
 TimelineStrip timeline_strip(const Program& program, const Timeline& timeline, const Cluster& cluster,
                              const std::string& title, std::optional<int> iteration) {
-  TimelineStrip strip{title, std::vector<TimelineRow>(static_cast<std::size_t>(program.devices))};
+  TimelineStrip strip{title, std::vector<TimelineRow>(program.devices)};
   for (std::size_t d = 0; d < strip.rows.size(); ++d) strip.rows[d].device = cluster.devices[DeviceId{d}].name;
   for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.at(n);
@@ -98,10 +98,10 @@ TimelineStrip timeline_strip(const KeptRun& run, const std::string& title) {
     for (std::int64_t k = 0; k < lane.spans; ++k, ++n) {
       const std::int64_t start = now + spans.gap[n];
       now = start + spans.length[n];
-      const HtmlOp& op = spans.ops[static_cast<std::size_t>(spans.op[n])];
+      const HtmlOp& op = spans.ops[spans.op[n]];
       const std::optional<InstructionKind> kind = drawn_kind(op);
       if (!kind || spans.iteration[n] != kFirstIteration) continue;
-      strip.rows[static_cast<std::size_t>(lane.device)].spans.push_back(
+      strip.rows[lane.device].spans.push_back(
           {*kind, op.kind == "send", static_cast<int>(spans.micro[n]), kPicosecond * static_cast<double>(start),
            kPicosecond * static_cast<double>(now), op.text + std::to_string(spans.micro[n]) + op.after});
     }

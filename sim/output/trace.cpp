@@ -131,7 +131,7 @@ class TraceWriter {
   std::string details(const Instruction& i) const {
     std::string text = fmt::format(R"(,"stage":{})", i.stage.value);
     if (!i.is_numbered_by_update()) text += fmt::format(R"(,"micro_batch":{})", i.number);
-    const auto stage = static_cast<std::size_t>(i.stage.value);
+    const std::size_t stage = i.stage.value;
     if (i.is_compute() && stage < layers_.size()) text += fmt::format(R"(,"layers":"{}")", layers_[stage]);
     if (i.is_message()) text += fmt::format(R"(,"bytes":{},"class":"pipeline")", p_.shape(i).bytes);
     if (i.kind == InstructionKind::Collective) {

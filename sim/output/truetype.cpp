@@ -20,9 +20,9 @@ class FontReader {
   explicit FontReader(std::string_view file) : file_(file) {
     const int count = number(file_, 4, 2);
     for (int k = 0; k < count; ++k) {
-      const std::size_t entry = 12 + 16 * static_cast<std::size_t>(k);
-      tables_[std::string(part(file_, entry, 4))] = part(file_, static_cast<std::size_t>(number(file_, entry + 8, 4)),
-                                                         static_cast<std::size_t>(number(file_, entry + 12, 4)));
+      const std::size_t entry = 12 + 16 * k;
+      tables_[std::string(part(file_, entry, 4))] =
+          part(file_, number(file_, entry + 8, 4), number(file_, entry + 12, 4));
     }
   }
 
@@ -50,7 +50,7 @@ class FontReader {
     const std::string_view cmap = unicode_map();
     const int segments = number(cmap, 6, 2) / 2;
     const auto entry = [&](int list, int k) {  // Lists of ends, starts, differences and offsets.
-      return 14 + 2 * static_cast<std::size_t>(list * segments + k) + (list > 0 ? 2 : 0);
+      return 14 + 2 * (list * segments + k) + (list > 0 ? 2 : 0);
     };
     for (int k = 0; k < segments; ++k) {
       if (static_cast<int>(character) > number(cmap, entry(0, k), 2)) continue;
@@ -58,7 +58,7 @@ class FontReader {
       if (static_cast<int>(character) < first) return 0;
       int glyph = static_cast<int>(character);
       if (offset > 0) {
-        const std::size_t at = entry(3, k) + static_cast<std::size_t>(offset + 2 * (glyph - first));
+        const std::size_t at = entry(3, k) + (offset + 2 * (glyph - first));
         glyph = number(cmap, at, 2);
         if (glyph == 0) return 0;
       }
@@ -70,17 +70,15 @@ class FontReader {
   std::string_view outline(int glyph) const {
     const bool is_long = word("head", 50) != 0;
     const auto place = [&](int n) {
-      const auto at = static_cast<std::size_t>(n);
-      return static_cast<std::size_t>(is_long ? number(table("loca"), 4 * at, 4) : 2 * word("loca", 2 * at));
+      const std::size_t at = n;
+      return is_long ? number(table("loca"), 4 * at, 4) : 2 * word("loca", 2 * at);
     };
     const std::size_t from = place(glyph), to = place(glyph + 1);
     if (to < from) refuse();
     return part(table("glyf"), from, to - from);
   }
 
-  int advance(int glyph) const {
-    return word("hmtx", 4 * static_cast<std::size_t>(std::min(glyph, word("hhea", 34) - 1)));
-  }
+  int advance(int glyph) const { return word("hmtx", 4 * (std::min(glyph, word("hhea", 34) - 1))); }
 
   [[noreturn]] static void refuse() { throw InputError("this is no TrueType font with a map of Unicode", ""); }
 
@@ -89,10 +87,9 @@ class FontReader {
   std::string_view unicode_map() const {
     const std::string_view cmap = table("cmap");
     for (int k = 0; k < number(cmap, 2, 2); ++k) {
-      const std::size_t entry = 4 + 8 * static_cast<std::size_t>(k);
+      const std::size_t entry = 4 + 8 * k;
       if (number(cmap, entry, 2) != 3 || number(cmap, entry + 2, 2) != 1) continue;
-      const std::string_view map =
-          cmap.substr(std::min<std::size_t>(cmap.size(), static_cast<std::size_t>(number(cmap, entry + 4, 4))));
+      const std::string_view map = cmap.substr(std::min<std::size_t>(cmap.size(), number(cmap, entry + 4, 4)));
       if (number(map, 0, 2) == 4) return map;
     }
     refuse();
@@ -145,8 +142,8 @@ class FontCutter {
     return out;
   }
   static std::string simple(std::string_view outline, int contours) {
-    const std::size_t hints = 10 + 2 * static_cast<std::size_t>(contours);
-    const auto length = static_cast<std::size_t>(FontReader::number(outline, hints, 2));
+    const std::size_t hints = 10 + 2 * contours;
+    const std::size_t length = FontReader::number(outline, hints, 2);
     std::string out(outline.substr(0, hints));
     put(out, 0, 2);
     const std::size_t rest = hints + 2 + length;

@@ -47,7 +47,7 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
   const auto& given = own_options(input).machines;
   if (!given) {
     const int each = chain_partition::devices_of_node(input.cluster, devices);
-    const bool flat = each == 1 || each == device_count || !one_type_in_each(types, static_cast<std::size_t>(each));
+    const bool flat = each == 1 || each == device_count || !one_type_in_each(types, each);
     return flat ? std::vector<int>{device_count} : std::vector<int>{each, device_count / each};
   }
   const std::vector<int>& machines = *given;
@@ -59,7 +59,7 @@ std::vector<int> machines_of(const PlannerInput& input, const std::vector<Device
                        fmt::format("the product of the levels is {}, but the plan uses {}", product,
                                    pluralize(device_count, "device")),
                        fmt::format("write numbers whose product is {}", device_count), "machines"}});
-  if (const int inside = device_count / machines.back(); !one_type_in_each(types, static_cast<std::size_t>(inside)))
+  if (const int inside = device_count / machines.back(); !one_type_in_each(types, inside))
     throw Infeasible(
         {where, "plan.machines",
          fmt::format("{} neighbors are one machine of the last level, but not all of one type of device", inside),

@@ -67,7 +67,7 @@ class TwoBwSearch {
         types_(chain_partition::types_of(input.cluster, devices_)),
         unit_(chain_partition::common_unit(input, types_, 1)),
         host_(chain_partition::devices_of_node(input.cluster, devices_)),
-        inside_(unit_.rate(chain_partition::ring_bandwidth(input.cluster, devices_, static_cast<std::size_t>(host_)))),
+        inside_(unit_.rate(chain_partition::ring_bandwidth(input.cluster, devices_, host_))),
         between_(unit_.rate(chain_partition::ring_bandwidth(input.cluster, devices_, devices_.size()))),
         orders_(orders()),
         recomputations_(recomputations(input.options, input.model)) {

@@ -171,7 +171,7 @@ class RendezvousCheck {
   template <class Visit>
   void each_of(const Stream& stream, const Batch& b, Visit&& visit) const {
     std::int32_t left = b.open;
-    for (auto i = static_cast<std::size_t>(b.first); left > 0; ++i) {
+    for (std::size_t i = b.first; left > 0; ++i) {
       const Action& a = row(stream.rank)[i];
       const Message& m = messages_[output(a)];
       if (&batches_[a.is_send() ? m.sender : m.receiver] != &b) continue;

@@ -87,7 +87,7 @@ class SweepDrawing {
     Chart chart{
         .title = t_.title, .x = {title_of(x_->path), x_->values}, .y = {figure_title(metric_, unit)}, .series = {}};
     for (int line = 0; line < (by_ ? static_cast<int>(by_->values.size()) : 1); ++line) {
-      ChartSeries series{by_ ? by_->values[static_cast<std::size_t>(line)] : "", SeriesStyle::Joined, {}};
+      ChartSeries series{by_ ? by_->values[line] : "", SeriesStyle::Joined, {}};
       for (int x = 0; x < static_cast<int>(x_->values.size()); ++x)
         if (const auto row = best(x, by_ ? line : -2))
           series.points.push_back({static_cast<double>(x), *figure(*row) / unit.factor});
@@ -223,7 +223,7 @@ class SweepDrawing {
   std::string label_of(std::size_t row) const {
     std::vector<std::string> words;
     for (const VariedPath& a : axes_)
-      if (a.value_of[row] >= 0) words.push_back(a.values[static_cast<std::size_t>(a.value_of[row])]);
+      if (a.value_of[row] >= 0) words.push_back(a.values[a.value_of[row]]);
     return join(words, " \u00b7 ");
   }
   /// What a mark is the best of, and which rows are left out.

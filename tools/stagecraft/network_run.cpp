@@ -136,7 +136,7 @@ Timeline timeline_of(const std::string& spans, const Program& program) {
   const std::vector<std::string> lines = split(spans, '\n');
   const std::vector<std::string> names = split(lines.front(), ',');
   const auto column = [&](std::string_view name) {
-    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    return std::find(names.begin(), names.end(), name) - names.begin();
   };
   const std::size_t start = column("start_ns"), end = column("end_ns");
   for (std::size_t l = 1; l < lines.size(); ++l) {

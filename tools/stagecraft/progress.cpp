@@ -30,7 +30,7 @@ std::string cut_to_terminal(const std::string& text) {
   constexpr int kUsualWidth = 80;
   winsize size{};
   const bool has_size = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-  const auto width = static_cast<std::size_t>((has_size ? size.ws_col : kUsualWidth) - 1);
+  const std::size_t width = (has_size ? size.ws_col : kUsualWidth) - 1;
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 

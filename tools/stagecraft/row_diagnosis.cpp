@@ -63,7 +63,7 @@ std::vector<std::string> causes_of_rows(const RowsToDiagnose& asked, int threads
   std::size_t instructions = 0;
   for (std::size_t begin = 0; begin < rows.size() && instructions <= kMostDiagnosed && !stop(); begin += kAtOnce) {
     const std::size_t count = std::min(kAtOnce, rows.size() - begin);
-    run_tasks(static_cast<int>(count), threads, [&](int i) { diagnose_one(begin + static_cast<std::size_t>(i)); });
+    run_tasks(static_cast<int>(count), threads, [&](int i) { diagnose_one(begin + i); });
     for (std::size_t i = begin; i < begin + count; ++i) {
       instructions += rows[i].instructions;
       if (instructions <= kMostDiagnosed) causes.push_back(rows[i].cause);

@@ -89,9 +89,7 @@ Cuts grown(const Digraph& graph, int max_cuts, MayGrow&& may_grow) {
 
 }  // namespace
 
-bool Cuts::has(int cut, int layer) const {
-  return bits_[at(cut) + static_cast<std::size_t>(layer / 64)] >> (layer % 64) & 1;
-}
+bool Cuts::has(int cut, int layer) const { return bits_[at(cut) + (layer / 64)] >> (layer % 64) & 1; }
 
 int Cuts::size_of(int cut) const {
   int size = 0;

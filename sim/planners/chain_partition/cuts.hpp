@@ -11,7 +11,7 @@ namespace stagecraft::chain_partition {
 /// come later; the first is empty, the last has every layer. A stage is the difference of two nested sets.
 class Cuts {
  public:
-  explicit Cuts(int layers) : layers_(layers), words_((static_cast<std::size_t>(layers) + 63) / 64) {}
+  explicit Cuts(int layers) : layers_(layers), words_((layers + 63) / 64) {}
 
   int layers() const { return layers_; }
   int count() const { return count_; }
@@ -24,7 +24,7 @@ class Cuts {
   std::size_t words() const { return words_; }
 
  private:
-  std::size_t at(int cut) const { return static_cast<std::size_t>(cut) * words_; }
+  std::size_t at(int cut) const { return cut * words_; }
 
   int layers_, count_ = 0;
   std::size_t words_;

@@ -62,7 +62,7 @@ int most_fitting(int max, const auto& fits) {
 std::string why_too_long(const PiperInput& input, const Cuts& cuts) {
   std::size_t stages = 0, tensors = 1;
   for (const PiperLayer& layer : input.layers) tensors = std::max(tensors, layer.by_degree.size());
-  std::vector<int> layers(static_cast<std::size_t>(cuts.count()));
+  std::vector<int> layers(cuts.count());
   for (int cut = 0; cut < cuts.count(); ++cut) layers[cut] = cuts.size_of(cut);
   double layers_of_stages = 0;  // That the search adds up, at least.
   for (int from = 0; from < cuts.count(); ++from)

@@ -108,7 +108,7 @@ double flat_bandwidth(const PlannerInput& input, const std::vector<DeviceId>& de
 
 int devices_of_node(const Cluster& cluster, const std::vector<DeviceId>& devices) {
   const std::vector<int> nodes = nodes_of(devices, cluster);  // Numbered in the order of the devices.
-  const std::size_t each = static_cast<std::size_t>(std::count(nodes.begin(), nodes.end(), 0));
+  const std::size_t each = std::count(nodes.begin(), nodes.end(), 0);
   bool is_even = devices.size() % each == 0;
   for (std::size_t d = 0; d < nodes.size(); ++d) is_even = is_even && nodes[d] == static_cast<int>(d / each);
   return static_cast<int>(is_even ? each : devices.size());

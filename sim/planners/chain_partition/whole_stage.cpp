@@ -13,7 +13,7 @@ namespace {
 const std::vector<PiperVariant> kNoVariants;
 
 std::size_t number_of(int layer, const std::vector<int>& layers) {
-  return static_cast<std::size_t>(std::find(layers.begin(), layers.end(), layer) - layers.begin());
+  return std::find(layers.begin(), layers.end(), layer) - layers.begin();
 }
 
 }  // namespace

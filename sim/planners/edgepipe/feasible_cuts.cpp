@@ -46,9 +46,7 @@ class Reach {
     for (std::int64_t s = mixes_.size() - 1; s >= 0; --s) {
       if (is_empty(s)) continue;
       std::fill(reachable.begin(), reachable.end(), 0);
-      const auto keep = [&](int cut) {
-        reachable[static_cast<std::size_t>(cut) / 64] |= std::uint64_t{1} << (cut % 64);
-      };
+      const auto keep = [&](int cut) { reachable[cut / 64] |= std::uint64_t{1} << (cut % 64); };
       if (has({row(s), words_}, p_.layers)) keep(p_.layers);
       for (int u = 0; u < kinds(); ++u) {
         if (!mixes_.has_free(s, u)) continue;

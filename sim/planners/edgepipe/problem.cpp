@@ -8,22 +8,16 @@
 #include "sim/core/numbers.hpp"
 
 namespace stagecraft::edgepipe {
-namespace {
-
-std::size_t index(int i) { return static_cast<std::size_t>(i); }
-
-}  // namespace
-
 Runs::Runs(int layers, const std::function<double(int, int)>& value)
-    : layers_(layers), values_(index(layers + 1) * index(layers + 1)) {
+    : layers_(layers), values_(static_cast<std::size_t>(layers + 1) * (layers + 1)) {
   for (int from = 0; from < layers; ++from)
-    for (int to = from + 1; to <= layers; ++to) values_[index(from * (layers + 1) + to)] = value(from, to);
+    for (int to = from + 1; to <= layers; ++to) values_[from * (layers + 1) + to] = value(from, to);
 }
 
 Runs Runs::sums(const std::vector<double>& layers) {
   double sum = 0;
   return Runs(static_cast<int>(layers.size()), [&](int from, int to) {
-    sum = to == from + 1 ? layers[index(from)] : sum + layers[index(to - 1)];
+    sum = to == from + 1 ? layers[from] : sum + layers[to - 1];
     return sum;
   });
 }
@@ -35,12 +29,12 @@ std::vector<int> counts_of(const ChainProblem& p) {
 }
 
 double memory_of(const ChainProblem& p, int from, int to) {
-  const double in = p.message[index(from)], out = p.message[index(to)];
+  const double in = p.message[from], out = p.message[to];
   return p.weights.at(from, to) + (from > 0 ? in * p.buffers_in : 0) + out * p.buffers_out + in + out;
 }
 
 bool fits(const ChainProblem& p, const ChainStage& part) {
-  return p.machines[index(part.machines)].memory > memory_of(p, part.from, part.to);
+  return p.machines[part.machines].memory > memory_of(p, part.from, part.to);
 }
 
 double hop_seconds(double bytes, double bandwidth) { return bandwidth > 0 ? bytes / bandwidth : kInfinity; }
@@ -49,14 +43,14 @@ ChainFigures figures_of(const ChainProblem& p, const Chain& chain) {
   ChainFigures f;
   for (std::size_t s = 0; s < chain.size(); ++s) {
     const ChainStage& part = chain[s];
-    const MachineKind& machine = p.machines[index(part.machines)];
+    const MachineKind& machine = p.machines[part.machines];
     const double compute = machine.compute.at(part.from, part.to);
     f.slowest_stage = std::max(f.slowest_stage, compute);
     f.latency += compute;
     f.memory = std::max(f.memory, memory_of(p, part.from, part.to));
     if (s + 1 == chain.size()) continue;
-    const double bandwidth = std::min(machine.bandwidth, p.machines[index(chain[s + 1].machines)].bandwidth);
-    const double hop = hop_seconds(p.message[index(part.to)], bandwidth);
+    const double bandwidth = std::min(machine.bandwidth, p.machines[chain[s + 1].machines].bandwidth);
+    const double hop = hop_seconds(p.message[part.to], bandwidth);
     f.slowest_hop = std::max(f.slowest_hop, hop);
     f.all_hops += hop;
     f.latency += hop;

@@ -83,9 +83,7 @@ struct Limits {
 /// Numbers from 0 to `layers`, as bits of 64-bit words.
 using Cuts = std::vector<std::uint64_t>;
 
-inline bool has(std::span<const std::uint64_t> cuts, int cut) {
-  return (cuts[static_cast<std::size_t>(cut) / 64] >> (cut % 64) & 1) != 0;
-}
+inline bool has(std::span<const std::uint64_t> cuts, int cut) { return (cuts[cut / 64] >> (cut % 64) & 1) != 0; }
 
 template <class Visit>
 void for_each(std::span<const std::uint64_t> cuts, Visit&& visit) {

@@ -43,9 +43,9 @@ class CellTable {
   std::optional<Cell>& at(std::size_t row, int mix) {
     std::vector<std::unique_ptr<Page>>& pages = rows_[row];
     if (pages.empty()) pages.resize(pages_);
-    std::unique_ptr<Page>& page = pages[static_cast<std::size_t>(mix) / kPage];
+    std::unique_ptr<Page>& page = pages[mix / kPage];
     if (!page) page = std::make_unique<Page>();
-    return (*page)[static_cast<std::size_t>(mix) % kPage];
+    return (*page)[mix % kPage];
   }
 
  private:
@@ -70,7 +70,7 @@ class DynamicProgram {
         max_bottleneck_(max_bottleneck),
         effort_(effort),
         first_row_(first_rows(p, s)),
-        known_(first_row_.back(), static_cast<std::size_t>(mixes_.full()) + 1) {}
+        known_(first_row_.back(), mixes_.full() + 1) {}
 
   /// The stages of the whole graph; empty when no division is fast enough.
   std::vector<GraphStage> run() {
@@ -84,8 +84,7 @@ class DynamicProgram {
  private:
   /// Within a kind of parts: at most all layers are after it, each in its own stage.
   static std::size_t row_of(int count, int depth_after, const GraphProblem& p) {
-    return static_cast<std::size_t>(count) * static_cast<std::size_t>(p.size() + 1) +
-           static_cast<std::size_t>(depth_after);
+    return static_cast<std::size_t>(count) * (p.size() + 1) + depth_after;
   }
   static std::vector<std::size_t> first_rows(const GraphProblem& p, const Structure& s) {
     std::vector<std::size_t> first{0};

@@ -72,7 +72,7 @@ Sums amounts_of(const PlannerInput& input, LayerId layer, const std::vector<int>
 
 /// Rate of the slowest link between neighbors in whole groups of these devices.
 double slowest_in_groups(const PlannerInput& input, std::vector<DeviceId> devices, int group) {
-  devices.resize(devices.size() / static_cast<std::size_t>(group) * group);
+  devices.resize(devices.size() / group * group);
   return chain_partition::ring_bandwidth(input.cluster, devices, group);
 }
 

@@ -72,7 +72,7 @@ std::vector<LayerList> one_after_other(const Order& order, const LayerList& laye
   for (std::size_t k = sorted.size(); k-- > 0;) {
     for (std::size_t i = 0; i < layers.size(); ++i)
       if (!order.before(layers[i], layers[sorted[k]])) needed[i] = false;
-    common[k] = static_cast<std::size_t>(std::count(needed.begin(), needed.end(), true));
+    common[k] = std::count(needed.begin(), needed.end(), true);
   }
   for (std::size_t k = 0; k < sorted.size(); ++k) {
     if (k > 0 && common[k] == k) pieces.emplace_back();

@@ -81,7 +81,7 @@ void check_rows(const Schedule& schedule, const Plan& plan, const CsvRows& csv) 
   const std::vector<ScheduleProblem> problems = validate(schedule, plan, {});
   if (problems.empty()) return;
   std::vector<Diagnostic> list = grouped_diagnostics(problems, [&](const ScheduleProblem& p) -> Diagnostic {
-    const auto row = static_cast<std::size_t>(std::max(p.rank, 0));
+    const std::size_t row = std::max(p.rank, 0);
     std::optional<Where> cell;
     if (p.column >= 0 && row < csv.rows.size()) cell = cell_of(csv.rows[row], p.op, p.code == "duplicate");
     const Where& line = p.rank >= 0 && row < csv.rows.size() ? csv.rows[row].where : csv.where;
@@ -96,7 +96,7 @@ void check_rows(const Schedule& schedule, const Plan& plan, const CsvRows& csv) 
 bool fit(const Schedule& order, const std::vector<std::vector<StageId>>& stages) {
   for (const RankId rank : order.ranks.ids())
     for (const Op& op : order.ranks[rank]) {
-      const auto row = static_cast<std::size_t>(rank.value);
+      const std::size_t row = rank.value;
       if (row >= stages.size()) return false;
       if (std::find(stages[row].begin(), stages[row].end(), op.stage) == stages[row].end()) return false;
     }
@@ -104,9 +104,9 @@ bool fit(const Schedule& order, const std::vector<std::vector<StageId>>& stages)
 }
 
 std::vector<std::vector<StageId>> stages_by_device(const Plan& plan) {
-  std::vector<std::vector<StageId>> stages(static_cast<std::size_t>(plan.device_count()));
+  std::vector<std::vector<StageId>> stages(plan.device_count());
   for (const StageId s : plan.stages.ids())
-    for (const DeviceId device : plan.stage(s).leaders) stages[static_cast<std::size_t>(device.value)].push_back(s);
+    for (const DeviceId device : plan.stage(s).leaders) stages[device.value].push_back(s);
   return stages;
 }
 

@@ -66,7 +66,7 @@ std::string cut_grid(const std::string& grid, const TextLayout& layout) {
   std::string text;
   bool cut = false;
   for (const std::string& line : split(grid, '\n')) {
-    const std::string shown = shorten(line, static_cast<std::size_t>(layout.width));
+    const std::string shown = shorten(line, layout.width);
     cut = cut || shown != line;
     text += shown + '\n';
   }

@@ -32,7 +32,7 @@ bool receive_more(int socket, std::string& text) {
   if (poll(&ready, 1, kPatienceMs) <= 0) return false;
   std::array<char, 1 << 14> chunk;
   const ssize_t size = recv(socket, chunk.data(), chunk.size(), 0);
-  if (size > 0) text.append(chunk.data(), static_cast<std::size_t>(size));
+  if (size > 0) text.append(chunk.data(), size);
   return size > 0;
 }
 
@@ -71,7 +71,7 @@ void send_all(int socket, std::string_view text) {
     const ssize_t sent = send(socket, text.data(), text.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
     if (sent <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(sent));
+    text.remove_prefix(sent);
   }
 }
 

@@ -34,7 +34,7 @@ bool Connection::read_more() {
   do size = read(STDIN_FILENO, buffer, sizeof buffer);
   while (size < 0 && errno == EINTR);
   if (size <= 0) return false;
-  std::string_view text(buffer, static_cast<std::size_t>(size));
+  std::string_view text(buffer, size);
   if (is_skipping_) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) return true;
@@ -85,7 +85,7 @@ void Connection::send(const Json& object) {
     const ssize_t size = write(out_.number(), line.data() + sent, line.size() - sent);
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) throw BackendError("serve: the program that asked has gone");
-    sent += static_cast<std::size_t>(size);
+    sent += size;
   }
 }
 

@@ -20,7 +20,7 @@ using Rows = std::vector<std::vector<OpOfLine>>;
 /// The line of the op that a problem is about, or else the definition of the function.
 Where place_of(const ScheduleProblem& problem, const Rows& rows) {
   Where where = current_order->where;
-  const std::size_t rank = static_cast<std::size_t>(std::max(problem.rank, 0));
+  const std::size_t rank = std::max(problem.rank, 0);
   if (problem.rank >= 0 && problem.column >= 0 && rank < rows.size() && problem.column < std::ssize(rows[rank]) &&
       rows[rank][problem.column].line > 0)
     where.line = rows[rank][problem.column].line;

@@ -35,7 +35,7 @@ class MemoryFile {
           pwrite(file_.number(), bytes + written, count * sizeof(T) - written, static_cast<off_t>(offset + written));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) refuse();
-      written += static_cast<std::size_t>(n);
+      written += n;
     }
     size_ = offset + count * sizeof(T);
     return offset;
