@@ -120,7 +120,7 @@ class TemporaryFile {
 
   /// All of it is written.
   void close() {
-    struct stat before {};
+    struct stat before = {};
     if (stat(target_.c_str(), &before) == 0) {
       // Only the administrator may give a file away, and only then is there something to keep.
       if (fchown(file_.number(), before.st_uid, before.st_gid) != 0 && geteuid() == 0) refuse_to_write(target_, errno);

@@ -105,27 +105,16 @@ std::string end_table(const Convergence& c) {
                       c.methods));
 }
 
-/// A method with its standing for one target, and the standing of the first method.
-struct MethodStanding {
-  std::string name;
-  bool is_first = false;
-  double target = 0;
-  Standing standing, first;
-};
-
-std::vector<MethodStanding> standings(const Convergence& c, double target) {
-  std::vector<MethodStanding> rows;
-  const Standing first = standing(c, 0, target);
-  for (std::size_t i = 0; i < c.methods.size(); ++i)
-    rows.push_back({c.methods[i].name, i == 0, target, standing(c, i, target), first});
+std::vector<Standing> standings(const Convergence& c, double target) {
+  std::vector<Standing> rows;
+  for (std::size_t i = 0; i < c.methods.size(); ++i) rows.push_back(standing(c, i, target));
   return rows;
 }
 
-std::string cost_text(const MethodStanding& m) {
-  const Standing& s = m.standing;
-  return m.is_first ? "1"
-                    : fmt::format("{} [{}-{}]", number(s.cost, "{:.2f}"), number(s.cost_low, "{:.2f}"),
-                                  number(s.cost_high, "{:.2f}"));
+std::string cost_text(const Standing& s) {
+  return s.is_baseline ? "1"
+                       : fmt::format("{} [{}-{}]", number(s.cost, "{:.2f}"), number(s.cost_low, "{:.2f}"),
+                                     number(s.cost_high, "{:.2f}"));
 }
 
 /// A column of tta.csv.
@@ -153,49 +142,39 @@ FileColumn target_column(std::string_view name) {
   throw InternalError(fmt::format("no column '{}'", name));
 }
 
-Table target_table(const std::vector<MethodStanding>& rows, bool measured) {
-  using Row = MethodStanding;
+Table target_table(const std::vector<Standing>& rows, bool measured) {
+  using Row = Standing;
   const auto six_digits = [](double Standing::*member) {
-    return [member](const Row& m) { return fmt::format("{:.6g}", m.standing.*member); };
+    return [member](const Row& m) { return fmt::format("{:.6g}", m.*member); };
   };
   TableColumns<Row> columns{
-      {{.key = target_column("method"), .heading = "method", .width = 24, .align = TextAlign::Left}, &Row::name},
+      {{.key = target_column("method"), .heading = "method", .width = 24, .align = TextAlign::Left}, &Row::method},
       {{.key = target_column("target")}, &Row::target},
       {{.key = target_column("reached"), .heading = "reached", .width = 7, .gap = 1},
-       [](const Row& m) {
-         return TableCell(m.standing.reached, fmt::format("{}/{}", m.standing.reached, m.standing.total));
-       }},
-      {{.key = target_column("seeds")}, [](const Row& m) { return m.standing.total; }},
+       [](const Row& m) { return TableCell(m.reached, fmt::format("{}/{}", m.reached, m.total)); }},
+      {{.key = target_column("seeds")}, [](const Row& m) { return m.total; }},
       {{.key = target_column("updates"), .heading = "updates [range]", .width = 20},
        [](const Row& m) {
-         return TableCell(m.standing.updates, fmt::format("{} [{}-{}]", number(m.standing.updates),
-                                                          number(m.standing.low), number(m.standing.high)));
+         return TableCell(m.updates, fmt::format("{} [{}-{}]", number(m.updates), number(m.low), number(m.high)));
        }},
-      {{.key = target_column("updates_low")}, [](const Row& m) { return m.standing.low; }},
-      {{.key = target_column("updates_high")}, [](const Row& m) { return m.standing.high; }},
+      {{.key = target_column("updates_low")}, [](const Row& m) { return m.low; }},
+      {{.key = target_column("updates_high")}, [](const Row& m) { return m.high; }},
       {{.key = target_column("cost"), .heading = "cost [90 %]", .width = 22},
-       [](const Row& m) { return TableCell(fmt::format("{:.6g}", m.standing.cost), cost_text(m)); }},
+       [](const Row& m) { return TableCell(fmt::format("{:.6g}", m.cost), cost_text(m)); }},
       {{.key = target_column("cost_low")}, six_digits(&Standing::cost_low)},
       {{.key = target_column("cost_high")}, six_digits(&Standing::cost_high)},
       {{.key = target_column("hardware_ratio"), .heading = "pays below", .width = 10},
-       [](const Row& m) {
-         return TableCell(fmt::format("{:.6g}", m.standing.hardware), fmt::format("{:.2f}", m.standing.hardware));
-       }},
+       [](const Row& m) { return TableCell(fmt::format("{:.6g}", m.hardware), fmt::format("{:.2f}", m.hardware)); }},
       {{.key = target_column("simulated_s"), .heading = "time, sim.", .width = 10},
-       [](const Row& m) { return TableCell(fmt::format("{:.9g}", m.standing.time), seconds(m.standing.time)); }},
-      {{.heading = "speed-up", .width = 8},
-       [](const Row& m) { return number(ratio(m.first.time, m.standing.time), "{:.2f}"); }},
+       [](const Row& m) { return TableCell(fmt::format("{:.9g}", m.time), seconds(m.time)); }},
+      {{.heading = "speed-up", .width = 8}, [](const Row& m) { return number(m.speed_up, "{:.2f}"); }},
       {{.key = target_column("measured_s")},
-       [](const Row& m) {
-         return m.standing.measured_time > 0 ? fmt::format("{:.9g}", m.standing.measured_time) : "";
-       }},
+       [](const Row& m) { return m.measured_time > 0 ? fmt::format("{:.9g}", m.measured_time) : ""; }},
   };
   if (measured) {
+    columns.push_back({{.heading = "time, meas.", .width = 11}, [](const Row& m) { return seconds(m.measured_time); }});
     columns.push_back(
-        {{.heading = "time, meas.", .width = 11}, [](const Row& m) { return seconds(m.standing.measured_time); }});
-    columns.push_back({{.heading = "speed-up", .width = 8}, [](const Row& m) {
-                         return number(ratio(m.first.measured_time, m.standing.measured_time), "{:.2f}");
-                       }});
+        {{.heading = "speed-up", .width = 8}, [](const Row& m) { return number(m.measured_speed_up, "{:.2f}"); }});
   }
   return make_table<Row>(columns, rows);
 }
@@ -222,17 +201,20 @@ std::optional<int> updates_to(const Curve& curve, double target) {
 Standing standing(const Convergence& c, std::size_t method, double target) {
   const MethodRuns &m = c.methods[method], &first = c.methods.front();
   const auto updates = updates_of(m, target), of_first = updates_of(first, target);
-  Standing s;
+  Standing s{.method = m.name, .is_baseline = method == 0, .target = target};
   s.total = static_cast<int>(updates.size());
   s.reached = static_cast<int>(std::count_if(updates.begin(), updates.end(), [](double u) { return u < kInfinity; }));
   s.updates = median_or_never(updates);
   s.low = *std::min_element(updates.begin(), updates.end());
   s.high = *std::max_element(updates.begin(), updates.end());
-  s.cost = cost_of(s.updates, median_or_never(of_first));
+  const double first_updates = median_or_never(of_first);
+  s.cost = cost_of(s.updates, first_updates);
   std::tie(s.cost_low, s.cost_high) = bootstrap(updates, of_first);
   s.hardware = first.update / m.update;
   s.time = s.updates * m.update.value + m.fill.value;
   s.measured_time = m.measured.value > 0 ? s.updates * m.measured.value : 0;
+  s.speed_up = ratio(first_updates * first.update.value + first.fill.value, s.time);
+  s.measured_speed_up = ratio(first.measured.value > 0 ? first_updates * first.measured.value : 0, s.measured_time);
   return s;
 }
 
@@ -305,9 +287,9 @@ std::string convergence_csv(const Convergence& c) {
 }
 
 std::string tta_csv(const Convergence& c, const std::vector<double>& targets) {
-  std::vector<MethodStanding> rows;
+  std::vector<Standing> rows;
   for (const double target : targets)
-    for (MethodStanding& row : standings(c, target)) rows.push_back(std::move(row));
+    for (Standing& row : standings(c, target)) rows.push_back(std::move(row));
   return to_csv(target_table(rows, false));
 }
 

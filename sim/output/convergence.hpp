@@ -47,13 +47,17 @@ std::optional<int> updates_to(const Curve&, double target);
 
 /// How a method compares with the baseline, for one target.
 struct Standing {
-  int reached = 0, total = 0;
+  std::string method;
+  bool is_baseline = false;
+  double target = 0;
+  int reached = 0, total = 0;             ///< Runs.
   double updates = 0, low = 0, high = 0;  ///< Median and range over seeds; infinite where the target is not reached.
   double cost = 0, cost_low = 0, cost_high = 0;  ///< Updates / updates of the baseline, and 90 % of bootstrap
                                                  ///< samples; NaN where the baseline never reaches the target.
   double hardware = 0;       ///< Simulated time of an update of the baseline / time of an update of this method.
   double time = 0;           ///< Simulated seconds to the target.
   double measured_time = 0;  ///< Measured seconds to the target; 0 where it was not measured.
+  double speed_up = 0, measured_speed_up = 0;  ///< Seconds of the baseline over seconds of this method.
 };
 Standing standing(const Convergence&, std::size_t method, double target);
 
