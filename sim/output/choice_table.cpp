@@ -60,7 +60,7 @@ TableColumns<Choice> amount_columns(const ChoiceTable& t) {
       period_column<Row>(t.interval),
       figure_column<Row>("makespan_s", &Row::makespan),
       figure_column<Row>("throughput_samples_per_s", &Row::throughput, {.width = 10, .drop_order = 5}),
-      figure_column<Row>("peak_memory_bytes", &Row::memory, {.width = 9}),
+      memory_column<Row>(),
       figure_column<Row>("devices", &Row::devices, {.width = 7}),
   };
 }

@@ -151,7 +151,7 @@ TableColumns<PlanRow> simulation_columns(const PlanTable& table) {
       period_column<Row>(table.interval),
       figure_column<Row>("throughput_samples_per_s", &Row::throughput, {.width = 10}),
       figure_column<Row>("makespan_s", &Row::makespan),
-      figure_column<Row>("peak_memory_bytes", &Row::memory, {.width = 9}),
+      memory_column<Row>(),
       {{.key = result_column("states"), .heading = "states", .width = 8, .drop_order = 11}, &Row::states},
       {{.key = result_column("search_s"), .heading = "search", .width = 9, .drop_order = 9},
        [](const Row& r) { return Seconds{r.seconds}; }},

@@ -37,6 +37,12 @@ TableColumnOf<Row> figure_column(std::string_view name, Value value, TableColumn
   return figure_column<Row>(metrics()[metric(name)], value, std::move(layout));
 }
 
+/// The column of the peak memory of the fullest device.
+template <class Row>
+TableColumnOf<Row> memory_column() {
+  return figure_column<Row>("peak_memory_bytes", &Row::memory, {.width = 9});
+}
+
 /// The column of the period, with the interval of simulated times.
 template <class Row>
 TableColumnOf<Row> period_column(const std::optional<PredictionInterval>& interval) {

@@ -148,7 +148,7 @@ TableColumns<ScheduleRow> amount_columns(const ScheduleTable& table) {
       period_column<Row>(table.interval),
       figure_column<Row>("bubble", &Row::bubble, {.width = 6, .drop_order = 1}),
       figure_column<Row>("steady_bubble", &Row::steady_bubble, {.width = 12, .drop_order = 4}),
-      figure_column<Row>("peak_memory_bytes", &Row::memory, {.width = 9}),
+      memory_column<Row>(),
       {{.key = result_column("fullest_device")}, &Row::fullest},
       figure_column<Row>("peak_activations", &Row::activations, {.width = 11, .drop_order = 8}),
       figure_column<Row>("traffic_bytes", &Row::traffic, {.width = 9, .drop_order = 7}),
