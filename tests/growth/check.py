@@ -5,7 +5,10 @@ budgets.tsv has the most types for each 1,000 lines of a room, and the functions
 reason. A type is the definition of a struct, class, enum or union, also inside of another. A function is counted from its
 first line to its closing brace. A budget that is not used any more is an error too, so that budgets fall with the code.
 
-    check.py --write    writes the budgets as they are now; reasons are kept"""
+    check.py --write    writes the budgets as they are now; reasons are kept
+    check.py --counts   prints what else says how much there is to know: files, casts, headers with few users, and answers
+                        to one question in several places"""
+import collections
 import pathlib
 import re
 import sys
@@ -53,6 +56,34 @@ def measured():
     return {room: 1000 * types[room] / lines[room] for room in types}, long
 
 
+def users_of_headers(texts):
+    """{header: how many files of the product include it, besides the source of the same name}."""
+    users = collections.Counter({str(f): 0 for f in texts if f.suffix in (".hpp", ".cuh")})
+    for file, text in texts.items():
+        users.update(h for h in re.findall(r'#include "([^"]+)"', text) if h in users and pathlib.Path(h).with_suffix("") != file.with_suffix(""))
+    return users
+
+
+def counts():
+    """(What, how many) of the whole product, in the order in which they are printed."""
+    texts = {f: f.read_text() for f in sources()}
+    everything = "".join(texts.values())
+    scripts = [f for folder in ("report", "python", "playground") for f in pathlib.Path("tools", folder).rglob("*") if f.suffix in (".js", ".py")]
+    users = users_of_headers(texts).values()
+    named = lambda pattern, files: sum(bool(re.search(pattern, f.read_text())) for f in files)
+    yield "types", sum(len(TYPE.findall(COMMENT.sub("", text))) for text in texts.values())
+    yield "files of C++ and CUDA", len(texts)
+    yield "lines of C++ and CUDA", everything.count("\n")
+    yield "headers that one file or none includes", sum(n <= 1 for n in users)
+    yield "headers that two files at most include", sum(n <= 2 for n in users)
+    yield "casts to std::size_t", everything.count("static_cast<std::size_t>")
+    yield "sources that name peak_memory_bytes", named("peak_memory_bytes", texts)
+    yield "scripts of pages and Python that name it", named("peak_memory_bytes", scripts)
+    yield "sources that price a collective by its curve or constants", named(r"(?<!Seconds )\b(collective_time|curve_time)\((?!Collective|std)", [f for f in texts if f.parts[1] != "cluster"])
+    rows = r"^struct (?:ScheduleRow|PlanRow|Choice|SweepRow|Reproduced|NumberRow)\s*\{"
+    yield "rows of runs that are no RunRow", len(re.findall(rows, everything, re.M))
+
+
 def problems(budgets, rooms, long):
     for name, (most, _) in budgets.items():
         now = rooms.get(name, long.get(name))
@@ -76,6 +107,10 @@ if "--write" in sys.argv:
     now = {name: f"{value + 0.05:.1f}" for name, value in sorted(rooms.items())} | {name: str(value) for name, value in sorted(long.items())}
     table.write_text("room or function\tmost\treason\n" + "".join(
         f"{name}\t{most}\t{budgets.get(name, (0, 'as it is'))[1]}\n" for name, most in now.items()))
+    sys.exit(0)
+if "--counts" in sys.argv:
+    for what, number in (*counts(), (f"functions of more than {MOST_LINES} lines", len(long)), ("types for each 1,000 lines", round(rooms["all rooms"], 1))):
+        print(f"{number:>8}  {what}")
     sys.exit(0)
 found = list(problems(budgets, rooms, long))
 print("\n".join(found))
