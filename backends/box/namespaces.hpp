@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/core/open_file.hpp"
+#include "sim/core/file.hpp"
 
 namespace stagecraft::box {
 

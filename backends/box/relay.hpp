@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/open_file.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft::box {

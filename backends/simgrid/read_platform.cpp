@@ -20,7 +20,6 @@
 #include "backends/simgrid/simulate.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
-#include "sim/core/open_file.hpp"
 
 // A child of this process loads the file, because SimGrid has one engine for a process and aborts on some errors. It
 // tells what it found line by line in a temporary file.

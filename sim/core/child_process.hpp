@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "sim/core/open_file.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/quantity.hpp"
 
 namespace stagecraft {

@@ -1,6 +1,9 @@
-// Reads whole files, and notes which files were inputs, so that no output replaces one.
+// Closes files when their owners end, reads whole files, also as an editor has them that has not saved, and notes which
+// files were inputs, so that no output replaces one.
 
 #include "sim/core/file.hpp"
+
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -8,12 +11,13 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
-#include "sim/core/unsaved_text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,11 +27,27 @@ constexpr std::size_t kLargestFile = std::size_t{512} << 20;
 std::mutex inputs_mutex;
 std::set<std::string> inputs;  // Guarded by inputs_mutex.
 
+/// Path and text of the UnsavedText that lives.
+std::optional<std::pair<std::string, std::string>> unsaved;
+
 bool is_opened_by_shell(const std::string& path) {
   return path == "/dev/stdin" || path.starts_with("/dev/fd/") || path.starts_with("/proc/self/fd/");
 }
 
 }  // namespace
+
+OpenFile::~OpenFile() { close(); }
+
+void OpenFile::close() {
+  if (number_ >= 0) ::close(std::exchange(number_, -1));
+}
+
+UnsavedText::UnsavedText(std::string path, std::string text) { unsaved.emplace(std::move(path), std::move(text)); }
+UnsavedText::~UnsavedText() { unsaved.reset(); }
+
+const std::string* unsaved_text(const std::string& path) {
+  return unsaved && unsaved->first == path ? &unsaved->second : nullptr;
+}
 
 void note_input(const std::string& path) {
   std::error_code error;

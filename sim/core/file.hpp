@@ -1,11 +1,30 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/core/diagnostic.hpp"
 
 namespace stagecraft {
+
+/// An open file, which this closes.
+class OpenFile {
+ public:
+  explicit OpenFile(int number = -1) : number_(number) {}
+  OpenFile(OpenFile&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  OpenFile& operator=(OpenFile&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~OpenFile();
+
+  int number() const { return number_; }
+  void close();
+
+ private:
+  int number_;
+};
 
 /// The whole of a regular file, or of what the shell opened for this process (/dev/stdin, /dev/fd/N). InputError when
 /// it cannot be read: a folder, a device or a pipe of another kind is refused, because reading it may never end. The
@@ -32,5 +51,20 @@ std::string input_at(const std::string& path);
 
 /// Reads a file that Stagecraft wrote and may replace, like read_file(), but does not count it as an input.
 std::string read_output(const std::string& path);
+
+/// While it lives, read_file() of `path` returns `text`: what an editor has not saved. There is one at a time.
+class UnsavedText {
+ public:
+  UnsavedText(std::string path, std::string text);
+  ~UnsavedText();
+  UnsavedText(const UnsavedText&) = delete;
+  UnsavedText& operator=(const UnsavedText&) = delete;
+};
+
+/// The text of an UnsavedText with this path; null without one.
+const std::string* unsaved_text(const std::string& path);
+
+/// Outputs may replace this file from now on, although it is an input of this process: it is what is edited.
+void allow_saving(const std::string& path);
 
 }  // namespace stagecraft

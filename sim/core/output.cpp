@@ -25,7 +25,6 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
-#include "sim/core/open_file.hpp"
 #include "sim/core/sha256.hpp"
 #include "sim/core/text.hpp"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "sim/cluster/slow_start.hpp"
+#include "sim/cluster/link_table.hpp"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/core/open_file.hpp"
+#include "sim/core/file.hpp"
 #include "sim/sweep/result.hpp"
 #include "sim/sweep/table.hpp"
 

@@ -1,6 +1,6 @@
 // TCP's slow start: the first message of each connection takes longer, alike on every simulator.
 
-#include "sim/cluster/slow_start.hpp"
+#include "sim/cluster/link_table.hpp"
 
 #include <doctest/doctest.h>
 

@@ -11,8 +11,8 @@
 
 #include "backends/backend.hpp"
 #include "sim/config/library.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
-#include "sim/core/unsaved_text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/diagnosis/diagnose.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"

@@ -1,9 +1,11 @@
-// What commands share: values of arguments with their checks, printing, output files and folders, warnings, and the
-// options --time, --replay, --hosts, --quiet and --force.
+// What commands share: values of arguments with their checks, standard streams and printing, output files and folders,
+// warnings, and the options --time, --replay, --hosts, --quiet and --force.
 
 #include "tools/stagecraft/command.hpp"
 
+#include <fcntl.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -13,6 +15,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -21,7 +24,6 @@
 #include "sim/core/json.hpp"
 #include "sim/search/replay.hpp"
 #include "tools/stagecraft/progress.hpp"
-#include "tools/stagecraft/standard_streams.hpp"
 
 namespace stagecraft {
 namespace {
@@ -95,6 +97,18 @@ void print_with(std::string_view text, const std::vector<std::string_view>& sequ
   hide_progress();
   errno = 0;
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) < shown.size()) refuse_stdout();
+}
+
+void open_standard_streams() {
+  // A stream that is open the wrong way refuses every read or write, as a closed one does.
+  for (const auto& [stream, how] :
+       {std::pair{STDIN_FILENO, O_WRONLY}, {STDOUT_FILENO, O_RDONLY}, {STDERR_FILENO, O_WRONLY}})
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF) open("/dev/null", how);  // open() takes the smallest free number.
+}
+
+void write_error(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
 }
 
 void print_error_text(std::string_view text) {

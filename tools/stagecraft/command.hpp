@@ -112,4 +112,12 @@ Argument replay_argument(const std::string& usual, const std::string& when = {})
 /// are not played again; InputError where that is asked for.
 int replay_rows(const Arguments&, const std::string& backend, const std::string& usual);
 
+/// Opens stdin, stdout and stderr where they are closed, so that no other file gets their number: nothing can be
+/// read from stdin, nothing can be written to stdout, and what goes to stderr is lost.
+void open_standard_streams();
+
+/// Writes to stderr. What cannot be written, because stderr is closed or its disk is full, is lost: the command goes
+/// on.
+void write_error(std::string_view text) noexcept;
+
 }  // namespace stagecraft

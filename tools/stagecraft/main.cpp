@@ -25,7 +25,6 @@
 #include "tools/stagecraft/command.hpp"
 #include "tools/stagecraft/interrupt.hpp"
 #include "tools/stagecraft/progress.hpp"
-#include "tools/stagecraft/standard_streams.hpp"
 #include "tools/stagecraft/table_options.hpp"
 
 namespace {

@@ -14,7 +14,7 @@
 #include "sim/core/activity.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
-#include "tools/stagecraft/standard_streams.hpp"
+#include "tools/stagecraft/command.hpp"
 
 namespace stagecraft {
 namespace {

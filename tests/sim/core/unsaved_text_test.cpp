@@ -1,4 +1,3 @@
-#include "sim/core/unsaved_text.hpp"
 #include "tests/support/files.hpp"
 
 #include <doctest/doctest.h>

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/core/open_file.hpp"
+#include "sim/core/file.hpp"
 
 namespace stagecraft::play {
 

@@ -21,7 +21,6 @@
 #include "sim/core/json.hpp"
 #include "sim/core/output.hpp"
 #include "sim/core/sha256.hpp"
-#include "sim/core/unsaved_text.hpp"
 #include "sim/output/html_page.hpp"
 #include "tools/playground/answers.hpp"
 #include "tools/stagecraft/play/http.hpp"

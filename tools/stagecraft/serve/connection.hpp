@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
-#include "sim/core/open_file.hpp"
 
 namespace stagecraft::serve {
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "sim/core/file.hpp"
 #include "sim/core/json.hpp"
-#include "sim/core/open_file.hpp"
 #include "sim/program/program.hpp"
 #include "sim/program/timeline.hpp"
 #include "sim/result/memory.hpp"
