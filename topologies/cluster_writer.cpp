@@ -95,7 +95,7 @@ void ClusterWriter::keep(const std::vector<Diagnostic>& diagnostics) {
 std::optional<DeviceType> ClusterWriter::read_preset(const std::string& name) {
   try {
     const std::optional<Accelerator> preset = find_device_preset(name);
-    return preset ? std::optional(device_type_of(*preset)) : std::nullopt;
+    return preset ? std::optional(preset->type) : std::nullopt;
   } catch (const InputError& error) {
     keep(error.problems());
     return DeviceType{};

@@ -26,7 +26,7 @@ bool same(const DeviceType& a, const DeviceType& b) {
 /// It has the name of a preset and is another.
 bool changed(const DeviceType& type) {
   const std::optional<Accelerator> preset = find_device_preset(type.name);
-  return preset && !same(device_type_of(*preset), type);
+  return preset && !same(preset->type, type);
 }
 
 class Writer {

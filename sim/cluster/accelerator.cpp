@@ -50,31 +50,31 @@ class AcceleratorReader {
   }
 
   void read_roofline() {
-    target_.roofline.peak = {};
+    target_.type.peak = {};
     const Value* roofline = map_.find("roofline");
     if (!roofline) return;
     if (const Value* peak = roofline->find("peak"))
-      target_.roofline.peak = above_zero<FlopRate>(*peak, Dimension::WorkRate);
-    target_.roofline.efficiency = real_of(*roofline, "efficiency", target_.roofline.efficiency);
+      target_.type.peak = above_zero<FlopRate>(*peak, Dimension::WorkRate);
+    target_.type.efficiency = real_of(*roofline, "efficiency", target_.type.efficiency);
     if (const Value* launch = roofline->find("launch"))
-      target_.roofline.launch = not_negative<Seconds>(*launch, Dimension::Time);
+      target_.type.launch = not_negative<Seconds>(*launch, Dimension::Time);
   }
 
   void read_memory() {
     const Value* memory = map_.find("memory");
     const Value* reserve = memory ? memory->find("reserve") : nullptr;
     if (memory) read_rates(*memory);
-    target_.memory_reserve =
-        reserve ? not_negative<Bytes>(*reserve, Dimension::Size) : gpu_memory_reserve(target_.memory);
-    if (reserve && target_.memory.value > 0 && target_.memory_reserve >= target_.memory)
+    target_.type.memory_reserve =
+        reserve ? not_negative<Bytes>(*reserve, Dimension::Size) : gpu_memory_reserve(target_.type.memory);
+    if (reserve && target_.type.memory.value > 0 && target_.type.memory_reserve >= target_.type.memory)
       problems_.add(reserve->where, "memory.reserve", "nothing is left of the memory", "a part of it, such as 1 GiB",
                     "range");
   }
 
   void read_rates(const Value& memory) {
-    if (const Value* size = memory.find("size")) target_.memory = above_zero<Bytes>(*size, Dimension::Size);
+    if (const Value* size = memory.find("size")) target_.type.memory = above_zero<Bytes>(*size, Dimension::Size);
     if (const Value* rate = memory.find("rate"))
-      target_.memory_rate = above_zero<Bandwidth>(*rate, Dimension::Bandwidth);
+      target_.type.memory_bandwidth = above_zero<Bandwidth>(*rate, Dimension::Bandwidth);
     target_.memory_share = real_of(memory, "share", target_.memory_share);
     target_.permute_share = real_of(memory, "permute_share", target_.permute_share);
   }
@@ -126,24 +126,24 @@ class AcceleratorReader {
           above_zero<Bandwidth>(c->at("bus"), Dimension::Bandwidth),
           not_negative<Seconds>(c->at("root"), Dimension::Time).value, config::as_int(c->at("mesh"))};
     if (const Value* domain = map_.find("domain")) target_.domain = config::as_int(*domain);
-    if (const Value* idle = map_.find("idle")) target_.idle = not_negative<Watts>(*idle, Dimension::Power);
-    if (const Value* busy = map_.find("busy")) target_.busy = not_negative<Watts>(*busy, Dimension::Power);
+    if (const Value* idle = map_.find("idle")) target_.type.idle = not_negative<Watts>(*idle, Dimension::Power);
+    if (const Value* busy = map_.find("busy")) target_.type.busy = not_negative<Watts>(*busy, Dimension::Power);
   }
 
   /// Fills what follows from other figures, and refuses a device type that lacks one.
   void complete() {
     const FormatFacts wide = target_.formats[target_.wide_format()];
-    RooflineFacts& roofline = target_.roofline;
-    if (roofline.peak.value == 0) roofline.peak = wide.peak;
-    if (roofline.efficiency == 0) roofline.efficiency = wide.share;
-    require(target_.memory.value > 0, "memory.size");
-    require(target_.memory_rate.value > 0, "memory.rate");
+    DeviceType& type = target_.type;
+    if (type.peak.value == 0) type.peak = wide.peak;
+    if (type.efficiency == 0) type.efficiency = wide.share;
+    require(type.memory.value > 0, "memory.size");
+    require(type.memory_bandwidth.value > 0, "memory.rate");
     if (map_.has("formats")) {
       require(wide.peak.value > 0 && wide.share > 0, "formats.bf16.share");
       require_kernels();
     } else {
-      require(roofline.peak.value > 0, "roofline.peak");
-      require(roofline.efficiency > 0, "roofline.efficiency");
+      require(type.peak.value > 0, "roofline.peak");
+      require(type.efficiency > 0, "roofline.efficiency");
     }
     const bool measured = std::any_of(target_.formats.begin(), target_.formats.end(),
                                       [](const FormatFacts& facts) { return facts.calibrated; });
@@ -248,7 +248,7 @@ Accelerator load(const std::filesystem::path& file, std::vector<std::string>& lo
   Accelerator relative;
   if (like) relative = load(file_of_relative(*like, file), loading);
   Accelerator result = read_accelerator(root, like ? &relative : nullptr);
-  result.name = file.stem().string();
+  result.name = result.type.name = result.type.preset = file.stem().string();
   return result;
 }
 
@@ -256,6 +256,7 @@ Accelerator load(const std::filesystem::path& file, std::vector<std::string>& lo
 
 Accelerator read_accelerator(const Value& checked, const Accelerator* relative) {
   Accelerator result = relative ? *relative : Accelerator{};
+  if (!relative) result.type.efficiency = 0;  // Not known until the file says it, or a number format.
   result.title = checked.at("title").text;
   result.source = checked.at("source").text;
   const Value* like = checked.find("like");

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/cluster/cluster.hpp"
 #include "sim/cluster/collective_curve.hpp"
 #include "sim/config/fields.hpp"
 #include "sim/core/enum_array.hpp"
@@ -49,13 +50,6 @@ inline std::vector<std::string> attention_words() {
   for (const AttentionKernel kernel : kAttentionKernels) words.emplace_back(name(kernel));
   return words;
 }
-
-/// A layer as a whole, where there is no software stack.
-struct RooflineFacts {
-  FlopRate peak{};
-  double efficiency = 0;  ///< Share of `peak` that dense layers reach.
-  Seconds launch{};       ///< Paid once for every layer.
-};
 
 /// Matrix products in one number format.
 struct FormatFacts {
@@ -100,12 +94,10 @@ struct Accelerator {
   std::string name, title, source;
   std::string like = {};    ///< The relative whose figures it has where its own file says nothing.
   bool calibrated = false;  ///< Whether a share was fitted to, or measured on, runs of this device type.
-  RooflineFacts roofline;
+  DeviceType type;          ///< What a cluster has of it: memory, powers, and a roofline for layers as a whole.
   EnumArray<NumberFormat, FormatFacts, kNumberFormatCount> formats;
-  Bytes memory{}, memory_reserve{};
-  Bandwidth memory_rate{};
-  double memory_share = 0;   ///< Share of `memory_rate` that streaming kernels reach.
-  double permute_share = 0;  ///< Share of `memory_rate` that kernels reach which reorder rows.
+  double memory_share = 0;   ///< Share of the bandwidth of its memory that streaming kernels reach.
+  double permute_share = 0;  ///< The share that kernels reach which reorder rows.
   int multiprocessors = 0;   ///< Zero: products do not run in waves.
   std::vector<Tile> tiles;
   EnumArray<AttentionKernel, AttentionKernelFacts, kAttentionKernelCount> attention;
@@ -121,7 +113,6 @@ struct Accelerator {
   std::vector<CollectiveCurve> curves;  ///< Measured collectives that the cluster names; they come before constants.
   bool collectives_by_links = false;    ///< Nothing was measured: a collective takes what its phases take on the links.
   int domain = 1;                       ///< Devices that NVLink, or its like, connects at full rate.
-  Watts idle{}, busy{};                 ///< Zero where not known.
 
   /// Whether its file says what a kernel of a given shape costs.
   bool has_kernels() const { return has(wide_format()); }
@@ -129,7 +120,7 @@ struct Accelerator {
   /// The format of products that stay in 16 bits: bf16, or fp16 on devices without it.
   NumberFormat wide_format() const { return has(NumberFormat::Bf16) ? NumberFormat::Bf16 : NumberFormat::Fp16; }
   /// Bytes a second of streaming kernels.
-  Bandwidth streaming_rate() const { return memory_share * memory_rate; }
+  Bandwidth streaming_rate() const { return memory_share * type.memory_bandwidth; }
 };
 
 /// The field table of a file of topologies/devices.

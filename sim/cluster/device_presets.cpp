@@ -1,5 +1,4 @@
-// Finds a device type by name in topologies/devices, and makes an Accelerator of it for costs and a DeviceType for a
-// cluster.
+// Finds a device type by name in topologies/devices, and makes an Accelerator of it.
 
 #include "sim/cluster/device_presets.hpp"
 
@@ -27,20 +26,6 @@ Accelerator accelerator_named(const std::string& name) {
     throw InputError(fmt::format("no figures of kernels are known for '{}'", name),
                      fmt::format("give its number formats, multiprocessors and the like in {}", file));
   return device;
-}
-
-DeviceType device_type_of(const Accelerator& a) {
-  DeviceType type;
-  type.name = type.preset = a.name;
-  type.peak = a.roofline.peak;
-  type.efficiency = a.roofline.efficiency;
-  type.memory_bandwidth = a.memory_rate;
-  type.memory = a.memory;
-  type.memory_reserve = a.memory_reserve;
-  type.launch = a.roofline.launch;
-  type.idle = a.idle;
-  type.busy = a.busy;
-  return type;
 }
 
 }  // namespace stagecraft

@@ -18,9 +18,6 @@ std::optional<Accelerator> find_device_preset(const std::string& name);
 /// kernels.
 Accelerator accelerator_named(const std::string& name);
 
-/// What a cluster has of it.
-DeviceType device_type_of(const Accelerator&);
-
 /// Multiprocessors of each of `parts` equal parts of a GPU with `total`, which are given away in groups.
 constexpr int multiprocessors_of_part(int total, int group, int parts) {
   return parts == 1 ? total : total / group / parts * group;

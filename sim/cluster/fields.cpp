@@ -145,7 +145,7 @@ const config::MapSpec& link_fields() {
 DeviceType read_device_type(const Value& map, const std::string& name, const std::string& path) {
   DeviceType type;
   const Value* preset = map.find("preset");
-  if (preset) type = device_type_of(*find_device_preset(preset->text));
+  if (preset) type = find_device_preset(preset->text)->type;
   type.name = name;
 
   FieldsReader reader(map, path);

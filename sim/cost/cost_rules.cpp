@@ -11,10 +11,9 @@ namespace stagecraft {
 Accelerator accelerator_from_rates(const DeviceType& type, NumberFormat format, const Cluster& cluster) {
   Accelerator a;
   a.name = type.name;
+  a.type = type;
   for (const NumberFormat f : {format, NumberFormat::Bf16, NumberFormat::Fp16})
     a.formats[f] = {.peak = type.peak, .share = type.efficiency};
-  a.memory = type.memory;
-  a.memory_rate = type.memory_bandwidth;
   a.memory_share = a.permute_share = 1;
   a.tiles = {{1, 1}};
   a.attention_forward = a.attention_backward = {.share = type.efficiency};

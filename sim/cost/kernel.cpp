@@ -91,7 +91,7 @@ Seconds time_of(const Kernel& kernel, const Accelerator& device) {
       return kernel.m <= 0 ? Seconds{} : grouped_time(kernel, device);
     case KernelKind::MemoryBound:
       return kernel.bytes /
-             (kernel.reorders_rows ? device.permute_share * device.memory_rate : device.streaming_rate());
+             (kernel.reorders_rows ? device.permute_share * device.type.memory_bandwidth : device.streaming_rate());
   }
   return {};
 }

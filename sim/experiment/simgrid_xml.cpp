@@ -95,11 +95,11 @@ class Writer {
     const auto bytes = config::parse_quantity(config::Dimension::Size, memory, why);
     if (const auto at = host.properties.find("memory_reserve"); at != host.properties.end()) {
       const auto reserve = config::parse_quantity(config::Dimension::Size, at->second, why);
-      if (!reserve || *reserve != preset->memory_reserve.value) return false;
+      if (!reserve || *reserve != preset->type.memory_reserve.value) return false;
     }
-    const double reached = preset->roofline.peak.value * preset->roofline.efficiency;
+    const double reached = preset->type.peak.value * preset->type.efficiency;
     return std::abs(host.speed * host.cores - reached) <= kSame * reached &&
-           (memory.empty() || (bytes && *bytes == preset->memory.value));
+           (memory.empty() || (bytes && *bytes == preset->type.memory.value));
   }
 
   /// One type for all hosts that are alike.

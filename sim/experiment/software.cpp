@@ -23,9 +23,9 @@ namespace {
 /// What a cluster says of a device type otherwise than its preset: rates scale the figures of the file, and an
 /// efficiency takes the place of all shares of products.
 Accelerator with_changes(const DeviceType& type, Accelerator a) {
-  const DeviceType preset = device_type_of(a);
+  const DeviceType preset = a.type;
   for (FormatFacts& f : a.formats) f.peak = f.peak * (type.peak / preset.peak);
-  a.memory_rate = a.memory_rate * (type.memory_bandwidth / preset.memory_bandwidth);
+  a.type.memory_bandwidth = preset.memory_bandwidth * (type.memory_bandwidth / preset.memory_bandwidth);
   if (type.launch != preset.launch) a.launch = type.launch, a.has_launch = true;
   if (type.efficiency == preset.efficiency) return a;
   for (FormatFacts& f : a.formats) f.share = type.efficiency, f.half_depth = 0, f.calibrated = false;

@@ -40,7 +40,7 @@ CostTable by_shapes(std::shared_ptr<const ModelGraph> model) {
   Accelerator device;
   device.formats[NumberFormat::Bf16] = {.peak = FlopRate{1e12}, .share = 1};
   device.attention_forward = device.attention_backward = {.share = 1};
-  device.memory_rate = Bandwidth{1e13}, device.memory_share = device.permute_share = 1;
+  device.type.memory_bandwidth = Bandwidth{1e13}, device.memory_share = device.permute_share = 1;
   device.tiles = {{1, 1}};
   device.grouped = {.share = 1};
   device.collectives = {.alpha = {}, .hop = {}, .bus = Bandwidth{1e9}};

@@ -37,7 +37,7 @@ std::optional<std::string> check_plain_file(const std::string& kind, const std::
   if (kind == "device") {
     const Accelerator device = load_accelerator(file);
     if (!device.has_kernels())
-      return fmt::format("device {}: {}, no figures of kernels", device.name, to_text(device.roofline.peak));
+      return fmt::format("device {}: {}, no figures of kernels", device.name, to_text(device.type.peak));
     return fmt::format("device {}: {} in {}, {}", device.name, to_text(device.formats[device.wide_format()].peak),
                        name(device.wide_format()), device.calibrated ? "calibrated" : "shares of " + device.like);
   }

@@ -358,14 +358,14 @@ TEST_CASE("a platform that is written gives SimGrid, and whoever imports it, the
 TEST_CASE("links have names of their own without spaces, and a preset counts where its speed and memory agree") {
   const std::string file = test::own_file("named.xml");
   Cluster cluster = test::star(2, 1e9, 1e-6);
-  cluster.types.front() = device_type_of(*find_device_preset("h100-sxm"));
+  cluster.types.front() = find_device_preset("h100-sxm")->type;
   cluster.links[LinkId{0}].name = "l 1";
   cluster.links[LinkId{1}].name = "l_1";
   CHECK(types_lost(cluster).empty());
   test::write_file(file, simgrid_xml(cluster));
   CHECK(imported(file).types.front().memory_bandwidth.value == 3350e9);
   for (double DeviceType::*const figure : {&DeviceType::efficiency, &DeviceType::speed}) {
-    cluster.types.front() = device_type_of(*find_device_preset("h100-sxm"));
+    cluster.types.front() = find_device_preset("h100-sxm")->type;
     cluster.types.front().*figure /= 2;
     CHECK(types_lost(cluster) == std::vector<std::string>{"h100-sxm"});
     test::write_file(file, simgrid_xml(cluster));

@@ -68,8 +68,8 @@ TEST_CASE("a relative gives what a file leaves out, but not its formats") {
   CHECK(device.formats[NumberFormat::Bf16].share == 0.5);
   CHECK_FALSE(device.formats[NumberFormat::Bf16].calibrated);
   CHECK_FALSE(device.has(NumberFormat::Fp8));
-  CHECK(device.memory_rate.value == 2e12);
-  CHECK(device.memory.value == 10e9);
+  CHECK(device.type.memory_bandwidth.value == 2e12);
+  CHECK(device.type.memory.value == 10e9);
   CHECK_FALSE(device.calibrated);
 }
 
@@ -104,7 +104,7 @@ TEST_CASE("every device type of the project loads, and every share says where it
     CAPTURE(file);
     const Accelerator device = load_accelerator(file);
     CHECK(device.name == std::filesystem::path(file).stem().string());
-    CHECK(device.idle <= device.busy);
+    CHECK(device.type.idle <= device.type.busy);
     for (const NumberFormat format : kNumberFormats)
       if (device.has(format)) CHECK_FALSE(device.formats[format].origin.empty());
     // Narrower numbers are never slower.
@@ -115,19 +115,19 @@ TEST_CASE("every device type of the project loads, and every share says where it
 
 TEST_CASE("costs of whole layers take the 16-bit peak and the share of products unless a roofline says otherwise") {
   const Accelerator plain = read(kComplete);
-  CHECK(plain.roofline.peak.value == 100e12);
-  CHECK(plain.roofline.efficiency == 0.5);
-  CHECK(plain.roofline.launch.value == 0);
-  CHECK(plain.memory_reserve.value == doctest::Approx(2 * 0x1p30 + 0.03 * 10e9));
+  CHECK(plain.type.peak.value == 100e12);
+  CHECK(plain.type.efficiency == 0.5);
+  CHECK(plain.type.launch.value == 0);
+  CHECK(plain.type.memory_reserve.value == doctest::Approx(2 * 0x1p30 + 0.03 * 10e9));
   const Accelerator stated =
       read(std::string(kComplete) + "roofline: {peak: 90 TFLOP/s, efficiency: 0.3, launch: 5 us}\n");
-  CHECK(stated.roofline.peak.value == 90e12);
+  CHECK(stated.type.peak.value == 90e12);
   const Accelerator derived = read(
       "{schema: device/1, title: t, source: s, like: other, calibrated: false, formats: {bf16: {peak: 50 TFLOP/s}}}",
       &stated);
-  CHECK(derived.roofline.peak.value == 50e12);
-  CHECK(derived.roofline.efficiency == 0.3);
-  CHECK(derived.roofline.launch.value == doctest::Approx(5e-6));
+  CHECK(derived.type.peak.value == 50e12);
+  CHECK(derived.type.efficiency == 0.3);
+  CHECK(derived.type.launch.value == doctest::Approx(5e-6));
 }
 
 TEST_CASE("a device type without number formats has a roofline and no kernels") {
@@ -136,8 +136,8 @@ TEST_CASE("a device type without number formats has a roofline and no kernels") 
       "GiB}\n";
   const Accelerator device = read(text + "roofline: {peak: 1 TFLOP/s, efficiency: 0.5}\n");
   CHECK_FALSE(device.has_kernels());
-  CHECK(device.memory_reserve.value == 0);
-  CHECK(device.roofline.peak.value == 1e12);
+  CHECK(device.type.memory_reserve.value == 0);
+  CHECK(device.type.peak.value == 1e12);
   CHECK(test::input_error_of([&] { read(text); }).find("roofline.peak") != std::string::npos);
   CHECK(test::input_error_of([&] { read(text + "roofline: {peak: 1 TFLOP/s}\n"); }).find("roofline.efficiency") !=
         std::string::npos);

@@ -11,7 +11,7 @@
 namespace stagecraft::device_type_test {
 namespace {
 
-DeviceType preset(const std::string& name) { return device_type_of(find_device_preset(name).value()); }
+DeviceType preset(const std::string& name) { return find_device_preset(name).value().type; }
 
 }  // namespace
 
@@ -21,7 +21,7 @@ TEST_CASE("every preset is complete and names its source") {
   for (const std::string& name : names) {
     CAPTURE(name);
     const Accelerator preset = find_device_preset(name).value();
-    const DeviceType type = device_type_of(preset);
+    const DeviceType type = preset.type;
     CHECK(type.name == name);
     CHECK(type.preset == name);
     CHECK(type.peak.value > 0);

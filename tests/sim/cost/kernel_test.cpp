@@ -28,7 +28,7 @@ TEST_CASE("products of an A100 take what waves of tiles and the filling of a til
 
 TEST_CASE("a product is never faster than its matrices move") {
   Accelerator slow = device("a100-80");
-  slow.memory_rate = Bandwidth{1e11};
+  slow.type.memory_bandwidth = Bandwidth{1e11};
   Kernel thin = product(1, 8192, 8192);
   const double moved = 2.0 * (8192 + 8192.0 * 8192 + 8192);
   CHECK(time_of(thin, slow).value == doctest::Approx(moved / 0.85e11).epsilon(1e-9));
@@ -75,7 +75,7 @@ TEST_CASE("a grouped product with the rows of half its share reaches half its sh
 
 TEST_CASE("8-bit factors halve what a product reads, and cost casts") {
   Accelerator slow = device("h100-sxm");
-  slow.memory_rate = Bandwidth{1e11};
+  slow.type.memory_bandwidth = Bandwidth{1e11};
   const Kernel thin = product(1, 8192, 8192, 1, NumberFormat::Fp8);
   CHECK(time_of(thin, slow).value == doctest::Approx((8192 + 8192.0 * 8192 + 2 * 8192) / 0.85e11).epsilon(1e-9));
   const SoftwareStack& stack = software_stack("megatron-core");

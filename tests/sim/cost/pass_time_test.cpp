@@ -11,7 +11,7 @@ namespace {
 
 Accelerator simple() {
   Accelerator device;
-  device.memory_rate = Bandwidth{100};
+  device.type.memory_bandwidth = Bandwidth{100};
   device.memory_share = 1;
   device.launch = Seconds{1};
   return device;

@@ -21,7 +21,7 @@ CostRules rules(bool by_links) {
   device.collectives = {.alpha = {}, .hop = {}, .bus = Bandwidth{10}};
   device.collectives_by_links = by_links;
   device.formats[NumberFormat::Bf16] = {.peak = FlopRate{1e12}, .share = 1};
-  device.memory_rate = Bandwidth{1e12};
+  device.type.memory_bandwidth = Bandwidth{1e12};
   device.tiles = {{1, 1}};
   r.accelerators.push_back(device);
   r.node.devices = 8;

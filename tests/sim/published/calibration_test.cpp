@@ -158,10 +158,10 @@ TEST_CASE("the file of a calibrated type is complete and has the new share") {
     CHECK(mine.formats[format].share == doctest::Approx(0.345));
     CHECK(mine.calibrated);
     for (const NumberFormat other : kNumberFormats) CHECK(mine.has(other) == base.has(other));
-    CHECK(mine.roofline.peak == base.roofline.peak);
-    CHECK(mine.roofline.efficiency == base.roofline.efficiency);
-    CHECK(mine.roofline.launch == base.roofline.launch);
-    CHECK(mine.memory == base.memory);
+    CHECK(mine.type.peak == base.type.peak);
+    CHECK(mine.type.efficiency == base.type.efficiency);
+    CHECK(mine.type.launch == base.type.launch);
+    CHECK(mine.type.memory == base.type.memory);
     CHECK(mine.multiprocessors == base.multiprocessors);
     CHECK(mine.launch == base.launch);
     CHECK(mine.collectives.bus == base.collectives.bus);

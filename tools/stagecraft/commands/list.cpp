@@ -51,12 +51,12 @@ Entries devices() {
   Entries entries;
   for (const std::string& name : device_preset_names()) {
     const Accelerator device = *find_device_preset(name);
-    const Bytes reserve = device.memory_reserve;
+    const Bytes reserve = device.type.memory_reserve;
     const std::string reserved = reserve.value > 0 ? fmt::format("; {} reserved", to_text(reserve)) : "";
     entries.push_back({name,
-                       fmt::format("{:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached{}", to_text(device.memory),
-                                   to_text(device.memory_rate), to_text(device.roofline.peak),
-                                   100 * device.roofline.efficiency, reserved),
+                       fmt::format("{:>10} at {:>10}  {:>12}, {:>2.0f} % of it reached{}", to_text(device.type.memory),
+                                   to_text(device.type.memory_bandwidth), to_text(device.type.peak),
+                                   100 * device.type.efficiency, reserved),
                        device.source});
   }
   return entries;
