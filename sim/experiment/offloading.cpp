@@ -87,13 +87,13 @@ class MovableStashes {
     const auto [entry, is_new] = parts_.try_emplace({forward.stage, replica, load});
     if (is_new) entry->second = parts_of(forward.stage, replica, load);
     const Parts& parts = entry->second;
-    return std::clamp(wanted * parts.named - parts.kept_more, 0.0, parts.most);
+    return std::clamp(wanted * parts.named - parts.kept_more, 0.0, parts.limit);
   }
 
  private:
   /// Shares of a whole stash.
   struct Parts {
-    double named = 1, kept_more = 0, most = 1;
+    double named = 1, kept_more = 0, limit = 1;
   };
 
   Parts parts_of(StageId s, int replica, int load) const {
@@ -109,7 +109,7 @@ class MovableStashes {
     if (c_.plan.loads.slices <= 1) return parts;
     Bytes stays;
     for (const LayerId id : stage.shape.layers) stays += keys_and_values(costs, stage.shape, id, of_micro);
-    parts.most = std::max(0.0, 1 - stays / whole);
+    parts.limit = std::max(0.0, 1 - stays / whole);
     return parts;
   }
 

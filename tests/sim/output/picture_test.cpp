@@ -13,8 +13,8 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/random.hpp"
 #include "sim/output/chart.hpp"
-#include "sim/output/timeline_picture.hpp"
 #include "sim/output/fonts.hpp"
+#include "sim/output/timeline_picture.hpp"
 #include "tests/support/ideal.hpp"
 #include "tests/support/random_cases.hpp"
 
