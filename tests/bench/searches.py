@@ -10,7 +10,6 @@ search beats. `tools/bench searches` prints the same table.
 import json
 import os
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -34,13 +33,17 @@ run: {{schedule: 1f1b, global_batch: {max(256, gpus)}}}
 
 
 def answer(stagecraft, file, seconds):
-    """The JSON of a search, seconds on the clock and of the processor, and bytes at the peak."""
-    begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([str(stagecraft), "search", str(file), "--time", f"{seconds}s", "--format", "json"], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, env={**os.environ, "STAGECRAFT_QUIET": "1"})
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
-    return (json.loads(done.stdout) if done.stdout else None), time.monotonic() - begin, cpu, usage.ru_maxrss * 1024, done.stderr.strip()
+    """The JSON of a search, seconds on the clock and of the processor, bytes at the peak, and what it says is wrong."""
+    begin = time.monotonic()
+    with tempfile.TemporaryFile("w+") as errors:
+        done = subprocess.Popen([str(stagecraft), "search", str(file), "--time", f"{seconds}s", "--format", "json"], stdout=subprocess.PIPE,
+                                stderr=errors, text=True, env={**os.environ, "STAGECRAFT_QUIET": "1"})
+        text = done.stdout.read()
+        _, status, usage = os.wait4(done.pid, 0)
+        done.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0)
+        problem = errors.read().strip()
+    return (json.loads(text) if text else None), time.monotonic() - begin, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, problem
 
 
 def rows(stagecraft, sizes=tuple(SECONDS)):
@@ -57,8 +60,10 @@ def rows(stagecraft, sizes=tuple(SECONDS)):
 def cells(table, wall, cpu, memory, problem):
     """Seconds, rate, period, gap and end, as texts."""
     times = [f"{wall:.1f} s", f"{cpu:.1f} s", f"{memory / 2**30:.2f} GiB"]
-    if table is None or not table["choices"]:
-        return [*times, "", "", "", problem.splitlines()[0] if problem else "nothing found"]
+    if table is None:
+        return [*times, "", "", "", problem.splitlines()[0]]
+    if not table["choices"]:
+        return [*times, "", "", "", "nothing found"]
     tried = table["plans"] + table["simulated"]
     gap = table["gap"]
     return [*times, f"{tried / cpu:.0f}", f"{table['choices'][0]['period_s']:.4g} s", "" if gap is None else f"{100 * gap:.1f} %",
