@@ -34,7 +34,7 @@ class SampleOperands {
     places_.resize(starts_.size());
   }
 
-  std::span<const T* const> of(std::int64_t sample) {
+  std::span<const T* const> operands_of(std::int64_t sample) {
     for (std::size_t i = 0; i < starts_.size(); ++i)
       places_[i] = starts_[i] ? starts_[i] + sample * steps_[i] : nullptr;
     return places_;
@@ -54,10 +54,10 @@ void forward(const real::Call& call) {
   STAGECRAFT_CHECK(kernels.value);
   SampleOperands<T> operands(call);
   for (std::int64_t sample = 0; sample < call.samples; ++sample)
-    kernels.value({op, operands.of(sample)}, numbers<T>(call.output) + sample * numbers_of(op.shape));
+    kernels.value({op, operands.operands_of(sample)}, numbers<T>(call.output) + sample * numbers_of(op.shape));
 }
 
-/// Adds the gradient of an operand; those of samples lie `step` numbers apart.
+/// Adds the gradient of an operand; the gradients of two samples lie `step` numbers apart.
 template <class T>
 void add_gradient(const real::Call& call, const real::Tensor& d_output, std::size_t operand, T* to, std::int64_t step) {
   const TensorOperation& op = *call.operation->tensor;
@@ -67,8 +67,9 @@ void add_gradient(const real::Call& call, const real::Tensor& d_output, std::siz
   const T *const output = numbers<T>(call.output), *const gradient = numbers<T>(d_output);
   SampleOperands<T> operands(call);
   for (std::int64_t sample = 0; sample < call.samples; ++sample)
-    kernels.gradient({op, operands.of(sample), output ? output + sample * size : nullptr, gradient + sample * size},
-                     operand, to + sample * step);
+    kernels.gradient(
+        {op, operands.operands_of(sample), output ? output + sample * size : nullptr, gradient + sample * size},
+        operand, to + sample * step);
 }
 
 template <class T>

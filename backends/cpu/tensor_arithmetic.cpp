@@ -224,9 +224,9 @@ void unary(const TensorCall<T>& call, T* output) {
 
 template <class T, T slope(T)>
 void unary_gradient(const TensorCall<T>& call, std::size_t, T* to) {
-  const T* const kept = reads_output(call.op.function) ? call.output : call.operands[0];
+  const T* const read = reads_output(call.op.function) ? call.output : call.operands[0];
   put(true, numbers_of(call.op.shape), to,
-      [=, gradient = call.d_output](std::int64_t i) { return gradient[i] * slope(kept[i]); });
+      [=, gradient = call.d_output](std::int64_t i) { return gradient[i] * slope(read[i]); });
 }
 
 template <class T, T function(T), T slope(T)>

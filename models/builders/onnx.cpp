@@ -1,4 +1,4 @@
-// The network of an ONNX file, with what its layers compute: `cpu` runs those of dense, attention and norm operations.
+// The network of an ONNX file, with what its layers compute: `cpu` runs dense, attention and norm layers.
 // `stagecraft import onnx` writes the amounts alone, as a file of the builder `listed`.
 
 #include <fmt/core.h>
@@ -9,6 +9,7 @@
 #include "models/onnx/computation.hpp"
 #include "models/onnx/mapped_file.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::model_builders {
 namespace {
@@ -50,7 +51,7 @@ onnx::Dimensions dimensions_of(const onnx::File& file, const Value& map) {
     for (const Member& m : map.at("sizes").members) sizes[m.key] = as_int(m.value);
   const onnx::Dimensions dimensions = onnx::bind_dimensions(file, {}, sizes);
   if (dimensions.samples != 1)
-    throw InputError(fmt::format("the graph is for {} samples at once", dimensions.samples),
+    throw InputError(fmt::format("the graph is for {} at once", pluralize(dimensions.samples, "sample")),
                      "export the model for one sample or an open number of them; stagecraft import onnx takes its "
                      "amounts");
   return dimensions;

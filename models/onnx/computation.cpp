@@ -96,11 +96,12 @@ class LayerOperations {
   using enum TensorFunction;
 
  public:
-  LayerOperations(const Computation& all, const std::vector<LayerId>& inputs) : all_(all), inputs_(inputs) {}
+  LayerOperations(const Computation& computation, const std::vector<LayerId>& inputs)
+      : computation_(computation), inputs_(inputs) {}
 
   Operations of_input(int id) {
     const Tensor& tensor = value(id).tensor;
-    const bool looked_up = all_.words_.contains(id);
+    const bool looked_up = computation_.words_.contains(id);
     if (!is_countable(tensor.shape)) {
       unknown(fmt::format("input '{}'", value(id).name), id);
       return std::move(operations_);
@@ -128,8 +129,10 @@ class LayerOperations {
   }
 
  private:
-  const Value& value(int id) const { return all_.graph_.values[id]; }
-  const Step* step_of(int id) const { return value(id).step < 0 ? nullptr : &all_.graph_.steps[value(id).step]; }
+  const Value& value(int id) const { return computation_.graph_.values[id]; }
+  const Step* step_of(int id) const {
+    return value(id).step < 0 ? nullptr : &computation_.graph_.steps[value(id).step];
+  }
 
   static ResolvedOperand number(double x) { return {{OperandSource::Constant, {}, {x}}}; }
 
@@ -137,7 +140,7 @@ class LayerOperations {
   ResolvedOperand resolve(int id) {
     const Value& v = value(id);
     if (const auto it = computed_.find(id); it != computed_.end()) return it->second;
-    if (const auto it = all_.layer_of_.find(id); it != all_.layer_of_.end()) {
+    if (const auto it = computation_.layer_of_.find(id); it != computation_.layer_of_.end()) {
       const auto input = std::find(inputs_.begin(), inputs_.end(), it->second);
       STAGECRAFT_CHECK(input != inputs_.end());
       return {{OperandSource::Input, v.tensor.shape}, static_cast<int>(-1 - (input - inputs_.begin()))};
@@ -168,7 +171,7 @@ class LayerOperations {
       if (o.operand.source == OperandSource::Weights && std::exchange(has_weights, true)) o = copy_of(std::move(o));
     for (ResolvedOperand& o : operands) {
       if (o.operand.source == OperandSource::Input) op.inputs.push_back(o.input);
-      if (o.operand.source == OperandSource::Weights && all_.tied_) tensor.tie = readable(o.weights);
+      if (o.operand.source == OperandSource::Weights && computation_.tied_) tensor.tie = readable(o.weights);
       tensor.operands.push_back(std::move(o.operand));
     }
     if (tensor.function == Product) op.inner = static_cast<int>(inner_of(tensor));
@@ -216,7 +219,7 @@ class LayerOperations {
   OperatorCall call_of(const Step& step) const {
     std::vector<const Tensor*> inputs;
     for (const int input : step.inputs) inputs.push_back(input < 0 ? nullptr : &value(input).tensor);
-    return {*find_operator(step.node->domain, step.node->type), *step.node, std::move(inputs), all_.opset_};
+    return {*find_operator(step.node->domain, step.node->type), *step.node, std::move(inputs), computation_.opset_};
   }
 
   TensorOperation with(TensorFunction function, const Step& step, int id) const {
@@ -311,7 +314,7 @@ class LayerOperations {
   ResolvedOperand softmax(const Step& step, int id) {
     const OperatorCall call = call_of(step);
     const Shape& shape = value(id).tensor.shape;
-    const bool over_all = all_.opset_ < 13;
+    const bool over_all = computation_.opset_ < 13;
     const std::size_t axis = call.axis(call.integer("axis", over_all ? 1 : -1), shape.size());
     if (!over_all && axis + 1 != shape.size()) return unknown("Softmax over another dimension than the last", id);
     TensorOperation op = with(Softmax, step, id);
@@ -397,7 +400,7 @@ class LayerOperations {
     return add(std::move(op), {number(given ? given->tensor->values->front() : 0)});
   }
 
-  const Computation& all_;
+  const Computation& computation_;
   const std::vector<LayerId>& inputs_;
   Operations operations_;
   std::map<int, ResolvedOperand> computed_;

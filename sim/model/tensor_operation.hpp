@@ -20,11 +20,11 @@ enum class TensorFunction : std::uint8_t {
   Product,    ///< Matrix products; leading dimensions are broadcast.
   Sum,        ///< Over the dimensions in which the output has one entry.
   Mean,       ///< Likewise.
-  Softmax,    ///< Of each row of `length` numbers.
+  Softmax,    ///< For each row of `length` numbers.
   Normalize,  ///< (x - mean) / sqrt(variance + epsilon), of each row of `length` numbers.
   Scale,      ///< x / sqrt(mean of x^2 + epsilon), of each row of `length` numbers.
   Where,      ///< b where a is not 0, else c.
-  // Of two operands.
+  // Functions of two operands.
   Add,
   Subtract,
   Multiply,
@@ -35,7 +35,7 @@ enum class TensorFunction : std::uint8_t {
   LessOrEqual,
   And,
   Or,
-  // Of one operand.
+  // Functions of one operand.
   Not,
   Negate,
   Reciprocal,
@@ -57,14 +57,14 @@ enum class OperandSource : std::uint8_t { Input, Weights, Constant };
 struct TensorOperand {
   OperandSource source = OperandSource::Input;  ///< Inputs come in the order of Operation::inputs.
   TensorShape shape = {};
-  std::vector<double> values = {};  ///< Of a constant. Of weights: their numbers at the start; empty: drawn.
+  std::vector<double> values = {};  ///< The numbers of a constant, or of weights at the start; empty: drawn.
 };
 
 /// Arrays are row-major and of one sample.
 struct TensorOperation {
   TensorFunction function = TensorFunction::Unknown;
   std::string name;                        ///< Its operator in the file, such as "MatMul".
-  TensorShape shape;                       ///< Of the output.
+  TensorShape shape;                       ///< The shape of the output.
   std::vector<TensorOperand> operands;     ///< At most one has weights.
   std::string tie = {};                    ///< Operations with the same word share their weights; empty: nothing does.
   std::int64_t offset = 0;                 ///< View.

@@ -257,9 +257,9 @@ std::vector<TensorOperation> other_cases() {
 }
 
 std::vector<TensorOperation> cases() {
-  std::vector<TensorOperation> all = arithmetic_cases();
-  for (TensorOperation& op : other_cases()) all.push_back(std::move(op));
-  return all;
+  std::vector<TensorOperation> joined = arithmetic_cases();
+  for (TensorOperation& op : other_cases()) joined.push_back(std::move(op));
+  return joined;
 }
 
 /// Numbers at which slopes are moderate: positive ones for roots, logarithms and powers, none near 0 for quotients.

@@ -122,7 +122,7 @@ struct NamedWeights {
   const std::vector<double>& numbers;
 
   /// The array that an operation of a layer owns.
-  const double* of(const std::string& layer) const {
+  const double* array(const std::string& layer) const {
     for (const real::Node& n : net.nodes)
       if (n.owns_weights && workload.layers[LayerId{n.layer}].name == layer) return numbers.data() + n.weights;
     FAIL(layer);
@@ -134,8 +134,8 @@ Matrix linear(const NamedWeights& w, const std::string& name, const Matrix& x, i
   Matrix y(x.size(), std::vector<double>(columns));
   for (std::size_t r = 0; r < x.size(); ++r)
     for (int c = 0; c < columns; ++c) {
-      y[r][c] = w.of(name + ".biased")[c];
-      for (std::size_t i = 0; i < x[r].size(); ++i) y[r][c] += x[r][i] * w.of(name)[i * columns + c];
+      y[r][c] = w.array(name + ".biased")[c];
+      for (std::size_t i = 0; i < x[r].size(); ++i) y[r][c] += x[r][i] * w.array(name)[i * columns + c];
     }
   return y;
 }
@@ -146,8 +146,8 @@ Matrix norm(const NamedWeights& w, const std::string& name, Matrix x) {
     for (const double v : row) mean += v / kWidth;
     for (const double v : row) variance += (v - mean) * (v - mean) / kWidth;
     for (int i = 0; i < kWidth; ++i)
-      row[i] = (row[i] - mean) / std::sqrt(variance + static_cast<float>(kEpsilon)) * w.of(name + ".s")[i] +
-               w.of(name + ".out")[i];
+      row[i] = (row[i] - mean) / std::sqrt(variance + static_cast<float>(kEpsilon)) * w.array(name + ".s")[i] +
+               w.array(name + ".out")[i];
   }
   return x;
 }
@@ -179,7 +179,7 @@ Matrix scores_of(const NamedWeights& w, const std::vector<double>& words) {
   Matrix x(kTokens, std::vector<double>(kWidth));
   for (int r = 0; r < kTokens; ++r)
     for (int i = 0; i < kWidth; ++i)
-      x[r][i] = w.of("word")[static_cast<int>(words[r]) * kWidth + i] + w.of("x0")[r * kWidth + i];
+      x[r][i] = w.array("word")[static_cast<int>(words[r]) * kWidth + i] + w.array("x0")[r * kWidth + i];
   add(x, linear(w, "projection", attended(linear(w, "qkv", norm(w, "first", x), 3 * kWidth)), kWidth));
   Matrix h = linear(w, "up", norm(w, "second", x), kInner);
   for (std::vector<double>& row : h)
