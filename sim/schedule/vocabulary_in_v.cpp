@@ -63,7 +63,7 @@ class ScoresInserter {
   /// the one with the shortest iteration is taken.
   Schedule run() {
     constexpr int kDelays = 16;
-    double interval = 0;  // Of two micro-batches on a rank.
+    double interval = 0;  // What a micro-batch takes on both stages of a rank.
     for (const StageId s : in_.layout.stages.front()) interval += in_.costs.at(s, 0).forward.value + backward_of(s);
     Rows best;
     double shortest = kNever;

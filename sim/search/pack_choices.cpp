@@ -21,10 +21,10 @@ constexpr PackOrder kOrders[] = {PackOrder::Given, PackOrder::Hill, PackOrder::A
 
 /// The value of the scenario, and then the others where the search chooses.
 template <class Value, class Others>
-std::vector<Value> with_others(Value own, bool chooses, const Others& others) {
-  std::vector<Value> values{own};
+std::vector<Value> with_others(Value configured, bool chooses, const Others& others) {
+  std::vector<Value> values{configured};
   for (const Value other : others)
-    if (chooses && other != own) values.push_back(other);
+    if (chooses && other != configured) values.push_back(other);
   return values;
 }
 
@@ -78,31 +78,33 @@ std::vector<PackChoice> PackChoices::listed(const Degrees& degrees) {
 }
 
 std::vector<PackChoice> PackChoices::drawn(const Degrees& degrees) {
-  const PackingRule own = packing_rule(*configured_.experiment.source, configured_.model(), degrees);
-  std::vector<int> rooms{own.room};
+  const PackingRule configured = packing_rule(*configured_.experiment.source, configured_.model(), degrees);
+  std::vector<int> rooms{configured.room};
   for (const double factor : kRooms)
-    if (const int room = static_cast<int>(factor * own.room); chooses("room") && room != own.room)
+    if (const int room = static_cast<int>(factor * configured.room); chooses("room") && room != configured.room)
       rooms.push_back(room);
   std::vector<PackChoice> choices;
-  for (const Packing packing : with_others(own.packing, chooses("pack"), kPackings))
+  for (const Packing packing : with_others(configured.packing, chooses("pack"), kPackings))
     for (const int room : rooms) {
       ++loads_;
-      for (const PackOrder order : with_others(own.order, chooses("order"), kOrders)) {
-        PackingRule asked = own;
+      for (const PackOrder order : with_others(configured.order, chooses("order"), kOrders)) {
+        PackingRule asked = configured;
         asked.packing = packing, asked.room = room, asked.order = order;
-        add(asked, own, loads_, choices);
+        add(asked, configured, loads_, choices);
       }
     }
   return choices;
 }
 
-void PackChoices::add(const PackingRule& asked, const PackingRule& own, int loads, std::vector<PackChoice>& choices) {
+void PackChoices::add(const PackingRule& asked, const PackingRule& configured, int loads,
+                      std::vector<PackChoice>& choices) {
   PackChoice choice{.packs = {}, .words = {}, .sets = {}, .loads = loads, .replicas_differ = false};
   try {
     choice.packs =
         std::make_shared<const PackedBatches>(packs_by(asked, *configured_.experiment.source, configured_.model()));
   } catch (const InputError& e) {  // No room for the longest sequence, or no such context group.
-    const bool is_own = asked.packing == own.packing && asked.room == own.room && asked.order == own.order;
+    const bool is_own =
+        asked.packing == configured.packing && asked.room == configured.room && asked.order == configured.order;
     if (is_own && refused_.empty()) refused_ = e.problems().front().message;
     return;
   }
@@ -111,9 +113,9 @@ void PackChoices::add(const PackingRule& asked, const PackingRule& own, int load
   };
   if (std::any_of(choices.begin(), choices.end(), is_there)) return;
   choice.replicas_differ = differ_between_replicas(*choice.packs, tokens_of_sample(configured_.model()));
-  if (asked.packing != own.packing) choice.sets.push_back("data.pack=" + to_text(asked.packing));
-  if (asked.room != own.room) choice.sets.push_back(fmt::format("data.room={}", asked.room));
-  if (asked.order != own.order) choice.sets.push_back("data.order=" + to_text(asked.order));
+  if (asked.packing != configured.packing) choice.sets.push_back("data.pack=" + to_text(asked.packing));
+  if (asked.room != configured.room) choice.sets.push_back(fmt::format("data.room={}", asked.room));
+  if (asked.order != configured.order) choice.sets.push_back("data.order=" + to_text(asked.order));
   if (!fields_.empty())
     choice.words = fmt::format("packs {}, room {}, order {}", to_text(asked.packing), asked.room, to_text(asked.order));
   choices.push_back(std::move(choice));

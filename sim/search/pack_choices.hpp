@@ -17,13 +17,13 @@ struct PackChoice {
   std::shared_ptr<const PackedBatches> packs;  ///< Null where all samples have the length of the model.
   std::string words;              ///< "hill of balanced packs of 8192 tokens"; empty: they are as the scenario says.
   std::vector<std::string> sets;  ///< The settings of `data` that the scenario does not have.
-  int loads = 0;                  ///< The same number for the same packs in another order.
+  int loads = 0;                  ///< A number that packs share with the same packs in another order.
   bool replicas_differ = false;   ///< In some micro-batch replicas have different loads.
 };
 
 /// Mean over micro-batches: each load, and the part of the micro-batches that have it.
 using LoadShares = std::map<Load, double>;
-/// Of one replica, or with kAllReplicas of all; all iterations count.
+/// The loads of one replica, or with kAllReplicas of all, in all iterations.
 inline constexpr int kAllReplicas = -1;
 LoadShares load_shares(const PackedBatches&, int replica, int tokens_of_sample);
 /// The replica with the most tokens.
@@ -33,11 +33,11 @@ int largest_replica(const PackedBatches&);
 /// sequences, which `data` makes by its own fields, or by other values of those that the search may choose.
 class PackChoices {
  public:
-  /// `fields`: those of `data` that the search chooses too: "room", "pack" or "order".
+  /// `fields`: what the search chooses of `data` too: "room", "pack" or "order".
   PackChoices(const PlannedExperiment&, const std::vector<std::string>& fields);
 
   bool are_used() const { return configured_.experiment.run.packs != nullptr; }
-  /// Those for a plan, the scenario's own first; none where it can have none.
+  /// The choices for a plan, first what the scenario says; none where it can have no packs.
   const std::vector<PackChoice>& choices_for(const PlanSpec&);
   /// What is not tried, in phrases.
   std::set<std::string> untried() const;
@@ -45,7 +45,7 @@ class PackChoices {
  private:
   std::vector<PackChoice> listed(const Degrees&);
   std::vector<PackChoice> drawn(const Degrees&);
-  void add(const PackingRule& asked, const PackingRule& own, int loads, std::vector<PackChoice>&);
+  void add(const PackingRule& asked, const PackingRule& configured, int loads, std::vector<PackChoice>&);
   bool chooses(const char* field) const;
 
   const PlannedExperiment& configured_;
