@@ -2,11 +2,8 @@
 // stages against training without stages, bit for bit.
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 
 #include <fmt/core.h>
 
@@ -14,6 +11,7 @@
 #include "sim/experiment/scenario.hpp"
 #include "tests/backends/real/oracle.hpp"
 #include "tests/backends/real/run_case.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/onnx_writer.hpp"
 
 namespace stagecraft::onnx_test {
@@ -101,14 +99,9 @@ class SmallTransformer {
 };
 
 ModelGraph small_model(const std::string& more = "", const std::string& bytes = SmallTransformer().bytes()) {
-  const std::string path = (std::filesystem::temp_directory_path() / fmt::format("onnx-{}", getpid())).string();
-  std::ofstream(path + ".onnx", std::ios::binary) << bytes;
-  std::ofstream(path + ".yaml") << "schema: model/1\nbuilder: onnx\nonnx: " << path << ".onnx\nprecision: fp64\n"
-                                << more;
-  const ModelGraph model = build_model(load_model_file(path + ".yaml"));
-  std::filesystem::remove(path + ".onnx");
-  std::filesystem::remove(path + ".yaml");
-  return model;
+  const std::string network = test::own_file("network.onnx", bytes);
+  return build_model(load_model_file(test::own_file(
+      "network.yaml", fmt::format("schema: model/1\nbuilder: onnx\nonnx: {}\nprecision: fp64\n{}", network, more))));
 }
 
 // ---------------------------------------------------------------- plain loops
