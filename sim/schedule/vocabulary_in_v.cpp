@@ -203,6 +203,26 @@ class ScoresInserter {
 
 }  // namespace
 
+namespace schedules {
+extern const ScheduleDef v_1f1b, v_half, v_min, zb_v;
+}
+
+namespace {
+
+/// The orders that scores go into, but for 1F1B, which has its own rule.
+const std::vector<const ScheduleDef*>& orders_in_v() {
+  static const std::vector<const ScheduleDef*> orders{&schedules::v_1f1b, &schedules::v_half, &schedules::v_min,
+                                                      &schedules::zb_v};
+  return orders;
+}
+
+const ScheduleDef& order_in_v(const std::string& name) {
+  return **std::find_if(orders_in_v().begin(), orders_in_v().end(),
+                        [&](const ScheduleDef* def) { return def->name == name; });
+}
+
+}  // namespace
+
 const config::MapSpec vocabulary_order_fields{
     .title = "Which order the scores go into.",
     .fields = {config::choice("order", std::vector<std::string>{"1f1b", "1f1b-v", "v-half", "v-min", "zb-v"})
@@ -219,7 +239,7 @@ Schedule order_with_vocabulary(const ScheduleInput& in, VocabularyPasses passes)
   Schedule order = base == "1f1b"
                        ? by_rank(in, in.plan.micro_batches(StageId{0}) * in.iterations,
                                  [&](const RankInput& rank, RankOps& ops) { vocabulary_order(rank, barriers, ops); })
-                       : ScoresInserter(in, get_from(schedules::catalog(), "schedule", base), barriers).run();
+                       : ScoresInserter(in, order_in_v(base), barriers).run();
   order.vocabulary = passes;
   return order;
 }

@@ -16,7 +16,7 @@ namespace {
 
 // What is decided after a batch does not depend on the number of threads. Orders are searched for in smaller batches,
 // because each takes long and may make the next superfluous.
-constexpr std::size_t kBatch = 32, kTrialsOfBatch = 8, kBatchOfOrders = 8;
+constexpr std::size_t kBatch = 32, kTrialsOfBatch = 8, kSmallestOfBatch = 4, kBatchOfOrders = 8;
 constexpr int kWithoutMargin = 4;       // Times the patience.
 constexpr int kFewestInVain = 40;       // Simulations.
 constexpr int kOrderPatience = 5;       // Times the patience.
@@ -32,6 +32,11 @@ bool ChoiceSearch::is_out_of_patience() const {
          (simulations >= kFewestInVain && ops_ - improved_at_ops_ >= factor * asked_.patience_ops);
 }
 
+void ChoiceSearch::take_smallest(std::vector<int>& batch) {
+  while (!trials_.empty() && batch.size() < kSmallestOfBatch)
+    batch.push_back(trials_.take_smallest([this](int number) { return tasks_[number].memory.value; }));
+}
+
 void ChoiceSearch::find_shortest() {
   while (!(plans_.empty() && trials_.empty()) && !stopping()) {
     const double effort = std::min(plans_.least_effort(), trials_.least_effort());
@@ -43,6 +48,8 @@ void ChoiceSearch::find_shortest() {
       continue;
     }
     std::vector<int> batch;
+    // Where no plan of the shortest bounds fits, a short search would end without an answer.
+    if (table_.unfit > 0 && !best_ && !best_tight_) take_smallest(batch);
     take(trials_, effort, kTrialsOfBatch, batch);
     take(plans_, effort, kBatch, batch);
     take(trials_, effort, kBatch, batch);

@@ -67,6 +67,8 @@ class ChoiceSearch {
   /// A batch has plans and simulations: plans alone would never end before the first simulation, because their bounds
   /// are lower, and without a first result nothing can be set aside.
   void find_shortest();
+  /// Adds simulations of plans that need the least memory to a batch.
+  void take_smallest(std::vector<int>& batch);
   bool is_out_of_patience() const;
   void set_all_aside();
   /// Searches for an order on the plans that could be shorter than the best, those first on which others are shortest.

@@ -41,6 +41,15 @@ int TaskQueue::take() {
   return number;
 }
 
+int TaskQueue::take_smallest(const std::function<double(int number)>& amount_of) {
+  const auto smallest = std::min_element(entries_.begin(), entries_.end(), [&](const auto& a, const auto& b) {
+    return amount_of(std::get<3>(a)) < amount_of(std::get<3>(b));
+  });
+  const int number = std::get<3>(*smallest);
+  entries_.erase(smallest);
+  return number;
+}
+
 std::vector<int> TaskQueue::take_all() {
   std::vector<int> numbers;
   for (const auto& entry : entries_) numbers.push_back(std::get<3>(entry));

@@ -31,6 +31,8 @@ class TaskQueue {
   double least_effort() const;
   /// Removes the first task.
   int take();
+  /// Removes the task with the smallest amount of another kind, the first of several.
+  int take_smallest(const std::function<double(int number)>& amount_of);
   /// Removes all tasks.
   std::vector<int> take_all();
   int count_if(const std::function<bool(double)>& has_amount) const;

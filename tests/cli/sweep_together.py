@@ -53,9 +53,9 @@ def rows(out):
         return {}
 
 
-def started(out, file, ranks, *launcher):
+def started(out, file, ranks, *launcher, words=()):
     """A sweep, and its processes, which have all started the process that their workers belong to."""
-    program = start(on(ranks, command(file, out), *launcher))
+    program = start(on(ranks, command(file, out, *words), *launcher))
 
     def all_there():
         there = children(program.pid)
@@ -107,6 +107,8 @@ mixed = write("mixed.yaml", f"""axes: {{run.micro_batches: {{from: 4, to: 64, ti
 also: [{endless(1)}, {{run.micro_batches: 3, plan.stages: 5}}]
 """)
 long = write("long.yaml", f"axes: {{run.micro_batches: [200], run.seed: {{from: 1, to: {POINTS}, by: 1}}}}\nalso: [{endless(1000)}]\n")
+# Three points that end, and more endless ones than two workers can lose.
+endless_rest = write("endless_rest.yaml", f"axes: {{run.micro_batches: [4, 8, 16]}}\nalso: [{', '.join(endless(seed) for seed in range(6))}]\n")
 two_endless = write("two_endless.yaml", f"also: [{endless(1)}, {endless(2)}]\n")
 SHORT = ["--only", "run.micro_batches=200"]
 
@@ -196,7 +198,7 @@ def killed():
         check((code, table) == (0, alone) and f"{POINTS} there before, 0 now" in said,
               f"all workers of process {rank} die: the others finish", said)
 
-    program, ranks = started("n.db", long, 2)
+    program, ranks = started("n.db", endless_rest, 2, words=("-j", "1"))
     wait_for_rows(program, "n.db", 3)
     for rank in ranks:
         kill_all(children(rank))
