@@ -42,7 +42,7 @@ T power(T a, T b) {
 }
 template <class T>
 T slope_for_base(T a, T b) {
-  return b == 2 ? 2 * a : b * std::pow(a, b - 1);
+  return b == 2 ? 2 * a : b == 0 ? 0 : b * std::pow(a, b - 1);
 }
 template <class T>
 T slope_for_exponent(T, T) {

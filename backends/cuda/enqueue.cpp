@@ -116,6 +116,7 @@ std::vector<InstructionId> with_early_copies(const Program& p, std::vector<Instr
         for (; !copies.empty() && is_ready(copies.front()); copies.pop_front(), moved = true) add(copies.front());
     }
   }
+  STAGECRAFT_CHECK(early.size() == order.size());  // Whatever a copy waits for is on its device, so none is left.
   return early;
 }
 

@@ -252,6 +252,8 @@ class LayerOperations {
     if (!has_all || (name != "Sum" && step.inputs.size() != operand_count(function))) return unknown(name, id);
     std::vector<ResolvedOperand> operands;
     for (std::size_t i = 0; i < step.inputs.size(); ++i) operands.push_back(resolve_input(step, i));
+    if (function == Power && operands[1].operand.source != OperandSource::Constant)
+      return unknown("Pow with a computed exponent", id);
     if (name.starts_with("Greater")) std::swap(operands[0], operands[1]);
     if (name != "Sum") return add(with(function, step, id), std::move(operands));
     ResolvedOperand sum = operands.front();
@@ -262,8 +264,9 @@ class LayerOperations {
   /// A factor with a Transpose of two dimensions taken into the product.
   ResolvedOperand factor(int id, bool& transposed) {
     const Step* const step = step_of(id);
-    const bool turns = step && step->node->type == "Transpose" && value(id).tensor.shape.size() == 2 &&
-                       value(id).tensor.strides.front() == 1 && !transposed;
+    const Tensor& y = value(id).tensor;
+    const bool turns = step && step->node->type == "Transpose" && y.shape.size() == 2 && y.strides.front() == 1 &&
+                       (y.shape.front() == 1 || y.strides.back() != 1) && !transposed;
     if (!turns) return resolve(id);
     transposed = true;
     return resolve(step->inputs.front());

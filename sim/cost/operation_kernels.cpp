@@ -122,7 +122,8 @@ class OperationPart {
 
   /// The bias of each expert is added to its rows alone, in a loop on the host (TEGroupedMLP._apply_bias of
   /// Megatron-Core). Launches of each expert: forward 2, a product and a sum; backward 6, two products, two sums and
-  /// two casts for the gradients of bias and weight. No module is around each of them as around others.
+  /// two casts for the gradients of bias and weight; 2 and 3 more join them. No module is around each of them as around
+  /// others.
   PassKernels weighted_bias(double experts) const {
     constexpr double kOfLaunch = 0.5;  // Chosen with two runs of GPT-OSS on H100 in sight.
     PassKernels kernels = weighted_bias_kernels(rows() * op_.columns);

@@ -102,14 +102,17 @@ class MovableStashes {
     const Stage& stage = c_.plan.stage(s);
     const Load of_micro = load == LoadTable::kMean ? load_at_once(stage, replica) : c_.plan.loads.classes[load];
     const CostTable& costs = *c_.experiment.costs;
-    Parts parts;
-    if (!offload_.modules.empty())
-      parts.named = module_inputs(c_.model(), stage.shape, of_micro, offload_.modules, &costs.rules()) / whole;
-    parts.kept_more = rank_of(stage.leaders[replica]) * offload_.less / whole;
-    if (c_.plan.loads.slices <= 1) return parts;
     Bytes stays;
-    for (const LayerId id : stage.shape.layers) stays += keys_and_values(costs, stage.shape, id, of_micro);
+    if (c_.plan.loads.slices > 1)
+      for (const LayerId id : stage.shape.layers) stays += keys_and_values(costs, stage.shape, id, of_micro);
+    Parts parts;
     parts.limit = std::max(0.0, 1 - stays / whole);
+    parts.kept_more = rank_of(stage.leaders[replica]) * offload_.less / whole;
+    if (offload_.modules.empty()) return parts;
+    Bytes named = module_inputs(c_.model(), stage.shape, of_micro, offload_.modules, &costs.rules());
+    if (std::find(offload_.modules.begin(), offload_.modules.end(), "core_attn") != offload_.modules.end())
+      named -= stays;
+    parts.named = std::max(0.0, named / whole);
     return parts;
   }
 

@@ -257,9 +257,18 @@ void inline_loads(Value& loads) {
     rows[number(0)][number(1)].push_back(std::move(length));
   }
   Value all_replicas = list_at(loads.where);
+  const auto require_next = [&](const char* what, int number, const Value& list, const Value& at) {
+    if (const auto next = std::ssize(list.items); number != next)
+      throw InputError({{at.where, "run.loads", fmt::format("there is no {} {} before {}", what, next, number),
+                         "replicas and their micro-batches are numbered from 0 on, without gaps", kCode}});
+  };
   for (auto& [replica, micro_batches] : rows) {
+    require_next("replica", replica, all_replicas, micro_batches.begin()->second.front());
     Value& of_replica = all_replicas.items.emplace_back(list_at(loads.where));
-    for (auto& [micro, lengths] : micro_batches) of_replica.items.emplace_back(list_at(loads.where)).items = lengths;
+    for (auto& [micro, lengths] : micro_batches) {
+      require_next("micro-batch", micro, of_replica, lengths.front());
+      of_replica.items.emplace_back(list_at(loads.where)).items = lengths;
+    }
   }
   loads = std::move(all_replicas);
 }

@@ -46,7 +46,7 @@ class GapFinder {
   void add_layers(const StageShape& shape, const Load& load) {
     for (const LayerId id : shape.layers) {
       const Layer& layer = p_.model().layers[id];
-      if (layer.operations.empty() || costs_.measured(id, shape, type_, load)) continue;
+      if (!layer.has_shapes() || costs_.measured(id, shape, type_, load)) continue;
       std::vector<std::string>& names = layers_[group_text(shape.degrees, shape.exchange)];
       if (std::find(names.begin(), names.end(), layer.name) == names.end()) names.push_back(layer.name);
     }

@@ -56,7 +56,8 @@ pipeline-model-parallel-layout account-for-embedding-in-pipeline-split account-f
 microbatch-group-size-per-virtual-pipeline-stage context-parallel-size cp-comm-type expert-model-parallel-size
 expert-tensor-parallel-size moe-token-dispatcher-type moe-flex-dispatcher-backend moe-shared-expert-overlap
 recompute-granularity recompute-method recompute-num-layers recompute-modules cpu-offloading-num-layers
-fine-grained-activation-offloading offload-modules activation-offload-fraction seq-length)"},
+fine-grained-activation-offloading offload-modules activation-offload-fraction
+delta-offload-bytes-across-pp-ranks seq-length)"},
     {MegatronUse::Field, "dataset", "seq-length"},
     {MegatronUse::Field, "train", "micro-batch-size global-batch-size"},
     {MegatronUse::Field, "dist", "use-tp-pp-dp-mapping"},

@@ -71,6 +71,8 @@ std::vector<std::string> with_ranges(const std::vector<std::string>& texts) {
 }  // namespace
 
 std::vector<std::string> expand_device_range(std::string_view text) {
+  constexpr int kMaxRanges = 16;
+  if (std::count(text.begin(), text.end(), '[') > kMaxRanges) return {std::string(text)};
   const std::size_t open = text.find('['), close = text.find(']', open), dash = text.find('-', open);
   int first = 0, last = 0;
   if (open == std::string_view::npos || close == std::string_view::npos || dash == std::string_view::npos ||

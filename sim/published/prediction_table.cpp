@@ -165,9 +165,10 @@ const CsvColumns<PredictionRow>& prediction_row_columns() {
       part_column("idle_s", "idle time.", [](Text& t, const Row& r) { append_time(t, r.run.predicted.idle); }),
       {number_column("memory_bytes", "bytes", "Published memory of the fullest device; 0 where it was not published."),
        [](Text& t, const Row& r) { t += shortest(r.run.memory.value); }},
-      {number_column("predicted_memory_bytes", "bytes",
-                     "Simulated memory of the fullest device, with what the process has beside it where the published "
-                     "memory counts that."),
+      {number_column(
+           "predicted_memory_bytes", "bytes",
+           "Simulated memory of the fullest device, with what the process has in addition where the published "
+           "memory counts that."),
        [](Text& t, const Row& r) { t += shortest((r.run.predicted.memory + r.run.process_memory()).value); }}};
   return columns;
 }

@@ -68,7 +68,7 @@ std::vector<config::Field> division_fields() {
       integer("expert", 1, 1e5).fallback("1").doc("Expert-parallel degree."),
       integer("expert_tensor", 0, 1e5)
           .fallback("0")
-          .doc("Devices that divide each expert; 0: as the framework does where it is not told."),
+          .doc("Devices that divide each expert; 0: as the framework does by default."),
       integer("stages", 1, 1e5).fallback("1").doc("Pipeline stages."),
       integer("chunks", 1, 1e3).fallback("1").doc("Chunks of each stage; above 1 the schedule is interleaved."),
       integer("replicas", 1, 1e6).fallback("1").doc("Data-parallel degree."),

@@ -159,7 +159,7 @@ std::string recompute_text(const MeasuredRun& m, const SoftwareStack& software) 
   return nothing_to_drop ? "none" : recompute.text == "full" ? "layers" : recompute.text;
 }
 
-/// Devices that divide each expert of a run. Where it is not told, Megatron-Core divides experts as everything else
+/// Devices that divide each expert of a run. By default Megatron-Core divides experts as everything else
 /// (initialize_model_parallel: expert_tensor_parallel_size is tp_size by default); recipes of Megatron-Bridge say 1.
 int expert_tensor(const MeasuredRun& m, const SoftwareStack& software) {
   if (const int given = m.count("expert_tensor"); given > 0) return given;

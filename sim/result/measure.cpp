@@ -104,12 +104,13 @@ class Measurement {
   /// second half of the others counts.
   void set_period(const std::vector<double>& last, bool apart) {
     std::size_t to = last.size() - 1, from = 0;
+    if (!measured() && p_.load_iterations > 1) {
+      set_period_of_different(last);
+      return;
+    }
     if (const std::size_t every = p_.drain_every; every > 1 && last.size() >= 2 * every) {
       to = last.size() / every * every - 1;
       from = to - every;
-    } else if (!measured() && (apart || p_.drain_every == 1) && p_.load_iterations > 1) {
-      set_period_of_different(last);
-      return;
     } else if (!measured() && apart) {
       if (cluster_.changes.empty() && cluster_.jitter.max_fraction <= 0) from = to - 1;
     } else if (!measured()) {

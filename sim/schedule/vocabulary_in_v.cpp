@@ -79,6 +79,7 @@ class ScoresInserter {
       if (makespan == kNever || (shortest != kNever && makespan >= shortest * kLess)) continue;
       shortest = makespan, best = std::move(rows);
     }
+    if (best.empty()) throw InternalError("no delay of the scores gives an order that ends");
     Schedule result = empty_schedule(in_.plan);
     for (std::size_t r = 0; r < best.size(); ++r)
       for (const DeviceId device : in_.layout.devices[r]) result.ranks[result.rank(device)] = best[r];

@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/experiment/sequence_lengths.hpp"
 
 namespace stagecraft {
 namespace {
@@ -81,7 +82,8 @@ std::vector<PackChoice> PackChoices::drawn(const Degrees& degrees) {
   const PackingRule configured = packing_rule(*configured_.experiment.source, configured_.model(), degrees);
   std::vector<int> rooms{configured.room};
   for (const double factor : kRooms)
-    if (const int room = static_cast<int>(factor * configured.room); chooses("room") && room != configured.room)
+    if (const int room = static_cast<int>(factor * configured.room);
+        chooses("room") && room != configured.room && room >= 1 && room <= kMaxSequence)
       rooms.push_back(room);
   std::vector<PackChoice> choices;
   for (const Packing packing : with_others(configured.packing, chooses("pack"), kPackings))
@@ -132,6 +134,7 @@ std::set<std::string> PackChoices::untried() const {
     if (!chooses(field.c_str())) fixed.push_back("data." + field);
   if (!fixed.empty()) phrases.insert(fmt::format("other values of {} (--data)", join(fixed)));
   phrases.insert("other values of data.pad, data.replicas and data.counts");
+  if (chooses("pack")) phrases.insert("first-fit and best-fit packs of sequences that are not sorted");
   if (chooses("room")) phrases.insert("rooms of packs other than a quarter, half, twice and four times data.room");
   phrases.insert("orders of packs that data.order does not have");
   return phrases;

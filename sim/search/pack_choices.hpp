@@ -15,7 +15,7 @@ namespace stagecraft {
 /// Packs for the micro-batches of a plan, and what makes them.
 struct PackChoice {
   std::shared_ptr<const PackedBatches> packs;  ///< Null where all samples have the length of the model.
-  std::string words;              ///< "hill of balanced packs of 8192 tokens"; empty: they are as the scenario says.
+  std::string words;              ///< "packs balanced, room 8192, order hill"; empty: they are as the scenario says.
   std::vector<std::string> sets;  ///< The settings of `data` that the scenario does not have.
   int loads = 0;                  ///< A number that packs share with the same packs in another order.
   bool replicas_differ = false;   ///< In some micro-batch replicas have different loads.

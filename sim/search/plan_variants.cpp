@@ -420,7 +420,10 @@ class VariantMaker {
 
   void plans_of(const PlannerDef& def) {
     if (!has_linear() || !def.fields->find("micro_batch_size")) return;
-    if (packs_.are_used()) return;  // It may choose the replicas, which decide about the packs.
+    if (packs_.are_used()) {  // It may choose the replicas, which decide about the packs.
+      made_.left_out.insert(fmt::format("the planner {}, for which packs are not made", def.name));
+      return;
+    }
     PlanSpec spec;
     try {
       spec = kept_options(def);

@@ -73,6 +73,14 @@ std::vector<std::pair<const StageCost*, double>> costs_of(const PlannedExperimen
   return costs;
 }
 
+/// That of the micro-batch of a replica which needs most memory.
+const StageCost& largest_cost(const PlannedExperiment& p, StageId s, int replica) {
+  const StageCost* largest = nullptr;
+  for (const auto& [cost, count] : costs_of(p, s, replica))
+    if (count > 0 && (!largest || cost->memory.whole_stash() > largest->memory.whole_stash())) largest = cost;
+  return largest ? *largest : p.costs.at(s, replica);
+}
+
 /// What the weight gradients of an iteration take at least after the gradients of the inputs.
 Seconds weight_gradients_of(const PlannedExperiment& p, StageId s, int replica) {
   Seconds sum;
@@ -137,9 +145,10 @@ void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceL
     load.instructions += instructions + times_in_op(c).update;
     load.updates += update;
     load.weight_gradients += weight_gradients_of(p, s, static_cast<int>(r));
-    const StageMemory memory = stage_memory(c.memory, in_turn ? 0 : 1);
+    const MemoryUnits& units = largest_cost(p, s, static_cast<int>(r)).memory;
+    const StageMemory memory = stage_memory(units, in_turn ? 0 : 1);
     load.resident += memory.resident(), load.in_use += memory.resident() + memory.stash;
-    if (in_turn) load.largest_turn = std::max(load.largest_turn, c.memory.whole_stash());
+    if (in_turn) load.largest_turn = std::max(load.largest_turn, units.whole_stash());
   }
 }
 

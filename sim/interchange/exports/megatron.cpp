@@ -246,7 +246,7 @@ class MegatronWriter {
     if (shape_.shard_copies() > 1) add(fmt::format("num-distributed-optimizer-instances {}", shape_.shard_copies()));
   }
 
-  /// Whether all stages move a share that the scenario says.
+  /// Whether the scenario says what stages move.
   bool says_what_moves() const {
     const Offload& offload = *p_.experiment.plan.offload;
     return !offload.selective && offload.chunks == 0;
@@ -256,6 +256,7 @@ class MegatronWriter {
   std::optional<int> offloaded_layers() const {
     const auto& offload = p_.experiment.plan.offload;
     if (!offload || !(offload->activations > 0) || !says_what_moves() || !offload->modules.empty()) return {};
+    if (offload->less.value > 0) return {};
     const double layers = offload->activations * facts_.layers, whole = std::round(layers);
     const bool is_possible = ranks_ * chunks_ == 1 && shape_.recomputation == Recomputation::None;
     if (!is_possible || std::abs(layers - whole) > 1e-6 || whole < 1 || whole >= facts_.layers) return {};
@@ -277,6 +278,7 @@ class MegatronWriter {
       if (std::find(offload->modules.begin(), offload->modules.end(), "fused_group_mlp") != offload->modules.end())
         add("use-transformer-engine-op-fuser");
       if (offload->activations < 1) add("activation-offload-fraction " + shortest(offload->activations));
+      if (offload->less.value > 0) add(fmt::format("delta-offload-bytes-across-pp-ranks {:.0f}", offload->less.value));
     }
     if (!(offload->optimizer > 0)) return;
     add("optimizer-cpu-offload");

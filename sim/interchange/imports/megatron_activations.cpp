@@ -2,6 +2,7 @@
 // in the memory of hosts.
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/core.h>
 
@@ -95,6 +96,8 @@ std::string offloaded_modules(MegatronArguments& a, TrainingSetup& s) {
   const double share = a.find_share("activation-offload-fraction").value_or(1);
   std::string text = fmt::format("activations: {} %, modules: [{}]", shortest(100 * share), modules);
   if (s.ranks > 1) text += ", late: false";
+  const int delta = a.find_number("delta-offload-bytes-across-pp-ranks", std::numeric_limits<int>::max()).value_or(0);
+  if (delta > 0) text += fmt::format(", less: {} B", delta);
   note_match(s, option, "plan.offload", "{" + text + "}");
   return text;
 }

@@ -68,6 +68,7 @@ bool is_whole(std::string_view text) {
 /// As Python's float() reads it: whole numbers, "1.", ".5", "1e-5" and "inf".
 bool is_real(std::string_view text) {
   if (is_whole(text)) return true;
+  if (text.starts_with("+-")) return false;
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -38,7 +38,7 @@ std::optional<Json> python_constant(const PythonToken& token) {
   return {};
 }
 
-PythonRef of_its_own(PythonRef value) {
+PythonRef without_attribute(PythonRef value) {
   if (!value->is_attribute) return value;
   value = std::make_shared<PythonValue>(*value);
   value->is_attribute = false;

@@ -19,7 +19,7 @@ PythonRef python_number(const PythonToken&);
 std::optional<Json> python_constant(const PythonToken&);
 
 /// A part of one object that another gets: values of it that the file does not assign are computed.
-PythonRef of_its_own(PythonRef);
+PythonRef without_attribute(PythonRef);
 
 /// left + right and so on, by the mark between them. Null where an operand or the result is no number.
 PythonRef python_arithmetic(const PythonRef& left, const PythonRef& right, const PythonToken& mark);

@@ -126,7 +126,7 @@ class PythonInterpreter {
       refuse_at(line[0], "only running the file tells what this object is, and whether others have it too",
                 "assign to attributes of objects that this file makes");
     PythonRef& field = object->fields[line[size - 1].text];
-    if (field != value) field = of_its_own(value);
+    if (field != value) field = without_attribute(value);
   }
 
   /// Objects within objects are freed by recursion.
@@ -268,8 +268,8 @@ class PythonInterpreter {
     const auto function = functions_.find(name);
     if (function == functions_.end()) {
       count_object(first);
-      for (PythonRef& value : object->values) value = of_its_own(value);
-      for (auto& [key, value] : object->fields) value = of_its_own(value);
+      for (PythonRef& value : object->values) value = without_attribute(value);
+      for (auto& [key, value] : object->fields) value = without_attribute(value);
       return object;
     }
     if (++calls_ > kMostCalls || depth_ >= kDeepestCall)

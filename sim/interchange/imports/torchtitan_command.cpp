@@ -50,8 +50,8 @@ std::size_t after_program(const ShellCommand& command) {
   return after;
 }
 
-/// The number after an option of torchrun; 0 where it is not given as one.
-int launcher_number(const ShellCommand& command, std::size_t end, std::string_view name) {
+/// The number after an option of torchrun; 0 where what is given is none, as in 2:4.
+std::optional<int> launcher_number(const ShellCommand& command, std::size_t end, std::string_view name) {
   for (std::size_t i = 0; i < end; ++i) {
     std::string word = command[i].text;
     const std::size_t equals = word.find('=');
@@ -61,10 +61,11 @@ int launcher_number(const ShellCommand& command, std::size_t end, std::string_vi
     word.resize(std::min(equals, word.size()));
     std::replace(word.begin(), word.end(), '-', '_');
     std::string_view rest = value;
-    const std::optional<int> number = word == name ? read_number(rest) : std::nullopt;
-    if (number && rest.empty()) return *number;
+    if (word != name) continue;
+    const std::optional<int> number = read_number(rest);
+    return number && rest.empty() ? *number : 0;
   }
-  return 0;
+  return {};
 }
 
 /// "activation-checkpoint:full" as the keys of 0.2.2.
@@ -91,9 +92,9 @@ int launched_gpus(const std::string& text) {
   constexpr std::int64_t kMost = 1'000'000;
   for (const ShellCommand& command : read_shell(text).commands) {
     const std::size_t end = after_program(command);
-    const std::int64_t each = launcher_number(command, end, "__nproc_per_node"),
-                       nodes = std::max(1, launcher_number(command, end, "__nnodes"));
-    if (each > 0) return static_cast<int>(std::min(each * nodes, kMost));
+    const std::int64_t each = launcher_number(command, end, "__nproc_per_node").value_or(0),
+                       nodes = launcher_number(command, end, "__nnodes").value_or(1);
+    if (each > 0 && nodes > 0) return static_cast<int>(std::min(each * nodes, kMost));
   }
   return 0;
 }

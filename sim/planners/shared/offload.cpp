@@ -101,6 +101,9 @@ Offload read_offload(const Value& map) {
     throw InputError({{map.at("less").where, "plan.offload.less",
                        "the least shares that fit say how much of each stash moves, so less does not go with them",
                        "activations: 100 %, or take less out", "offload"}});
+  if (offload.less.value > 0 && !offload.moves_stashes())
+    throw InputError({{map.at("less").where, "plan.offload.less", "nothing moves that a rank could keep more of",
+                       "activations: 100 %, or take less out", "offload"}});
   if (const Value* chunks = map.find("chunks")) offload.chunks = config::as_int(*chunks);
   offload.ahead = config::as_int(map.at("ahead"));
   offload.late = config::as_bool(map.at("late"));

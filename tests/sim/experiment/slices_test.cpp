@@ -93,6 +93,20 @@ TEST_CASE("keys and values of slices stay where their slices are recomputed or o
     ++moved;
   }
   CHECK(moved > 0);
+
+  // Of the inputs of the inside of attention the queries alone may go.
+  const CompiledExperiment queries =
+      compiled({"cluster.host={memory: 4 TiB, down: {bandwidth: 10 TB/s}}", "plan.offload={modules: [core_attn]}"});
+  const Bytes inputs = module_inputs(queries.model(), stage.shape, queries.plan.loads.classes.front(), {"core_attn"},
+                                     &queries.experiment.costs->rules());
+  moved = 0;
+  for (const Buffer& b : queries.program.buffers) {
+    if (b.kind != BufferKind::Host || queries.program.at(b.allocated_by).stage != middle) continue;
+    CHECK(b.size.value ==
+          doctest::Approx(inputs.value - each * static_cast<double>(stage.shape.layers.size())).epsilon(1e-6));
+    ++moved;
+  }
+  CHECK(moved > 0);
 }
 
 TEST_CASE("another schedule has the sequences whole again") {

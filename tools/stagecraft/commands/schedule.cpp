@@ -1,4 +1,4 @@
-// `stagecraft schedule`: checks and times an order of work without a scenario (asked_order.cpp, timed_order.cpp), and
+// `stagecraft schedule`: checks and times an order of work without a scenario (asked_order.cpp), and
 // prints it as a grid, a timeline, CSV or JSON.
 
 #include <algorithm>
