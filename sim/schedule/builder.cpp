@@ -280,7 +280,7 @@ PlacementRule placing_of(const ScheduleDef& def, const config::Value* options) {
   PlacementRule placing{def.placement, def.chunks, def.turn};
   const bool has_order = options && def.vocabulary != VocabularyPasses::None;
   if (const config::Value* order = has_order ? options->find("order") : nullptr; order && order->text != "1f1b")
-    placing = {Placement::V, {2, 2}};  // That of every other order which scores go into.
+    placing = {Placement::V, {2, 2}};  // As every other order which scores go into has it.
   if (const config::Value* asked = options ? options->find("placement") : nullptr) {
     const Placement placement = *parse_placement(asked->text);
     const bool both_ways = placement == Placement::Bidirectional;  // A stage and a copy of another.

@@ -19,8 +19,25 @@ constexpr int kMostCuts = 3000;
 constexpr int kAllSizes = 256;
 constexpr double kMostSteps = 1e8;  // Some seconds.
 
+/// An expert alone on its device is a product like any other, which may take less time than its part of a grouped one.
+/// The exchanges that this needs only add to it.
+void take_lone_experts(const BoundQuery& q, LayerId id, DeviceTypeId type, const Load& load, LayerCost& cost) {
+  StageShape shape;
+  for (const Operation& op : q.costs.model().layers[id].operations)
+    shape.degrees.expert = std::max(shape.degrees.expert, op.experts);
+  if (shape.degrees.expert <= 1 || !q.costs.has_shapes(id, shape, type, load)) return;
+  const EachPass<PassCost> lone = q.costs.passes(id, shape, type, load);
+  cost.forward = std::min(cost.forward, lone.forward.time.other);
+  cost.input_gradient = std::min(cost.input_gradient, lone.input_gradient.time.other);
+  cost.weight_gradient = std::min(cost.weight_gradient, lone.weight_gradient.time.other);
+  cost.joint_saving =
+      std::max(cost.joint_saving, cost.input_gradient + cost.weight_gradient - lone.backward.time.other);
+}
+
 LayerCost cost_of(const BoundQuery& q, int layer, DeviceTypeId type, double samples) {
-  LayerCost cost = q.costs.at(LayerId{layer}, type, q.costs.load_of(samples));
+  const Load load = q.costs.load_of(samples);
+  LayerCost cost = q.costs.at(LayerId{layer}, type, load);
+  take_lone_experts(q, LayerId{layer}, type, load, cost);
   if (!q.trains) cost.input_gradient = cost.weight_gradient = {};
   return cost;
 }

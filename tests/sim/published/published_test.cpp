@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <string>
 
@@ -18,7 +19,7 @@ using Verdict = Reproduced::Verdict;
 
 namespace {
 
-const test::Folder kFolder;
+const std::string kFolder = test::own_file("stagecraft-published");
 
 /// Two stages that take 2 ms forward and 4 ms backward for each of m micro-batches, and messages that take no time.
 constexpr const char* kScenario = R"(schema: scenario/2
@@ -35,9 +36,10 @@ software: none
 )";
 
 Published published(const std::string& tables) {
-  test::write_file(kFolder / "two.yaml", kScenario);
-  test::write_file(kFolder / "published.yaml", "schema: published/1\ntitle: T\nsource: S\ntables:\n" + tables);
-  return load_published(kFolder.path());
+  std::filesystem::create_directories(kFolder);
+  test::write_file(kFolder + "/two.yaml", kScenario);
+  test::write_file(kFolder + "/published.yaml", "schema: published/1\ntitle: T\nsource: S\ntables:\n" + tables);
+  return load_published(kFolder);
 }
 
 Reproduction reproduced(const std::string& tables) { return reproduce(published(tables)); }
