@@ -73,7 +73,7 @@ std::vector<std::pair<const StageCost*, double>> costs_of(const PlannedExperimen
   return costs;
 }
 
-/// That of the micro-batch of a replica which needs most memory.
+/// The costs of the micro-batch of a replica which needs most memory.
 const StageCost& largest_cost(const PlannedExperiment& p, StageId s, int replica) {
   const StageCost* largest = nullptr;
   for (const auto& [cost, count] : costs_of(p, s, replica))

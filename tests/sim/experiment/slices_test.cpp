@@ -94,7 +94,7 @@ TEST_CASE("keys and values of slices stay where their slices are recomputed or o
   }
   CHECK(moved > 0);
 
-  // Of the inputs of the inside of attention the queries alone may go.
+  // The inside of attention reads queries, keys and values, of which the queries alone may go.
   const CompiledExperiment queries =
       compiled({"cluster.host={memory: 4 TiB, down: {bandwidth: 10 TB/s}}", "plan.offload={modules: [core_attn]}"});
   const Bytes inputs = module_inputs(queries.model(), stage.shape, queries.plan.loads.classes.front(), {"core_attn"},
