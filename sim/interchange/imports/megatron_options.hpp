@@ -21,7 +21,7 @@ struct MegatronOption {
   bool older = false;                ///< Megatron-LM 0.20 does not have it: older versions or forks do.
   int min_words = 0, max_words = 0;  ///< Words that follow it.
   MegatronWord word = MegatronWord::Any;
-  std::vector<std::string> choices;  ///< Of MegatronWord::Choice.
+  std::vector<std::string> choices;  ///< The words that MegatronWord::Choice takes.
   std::string fallback;              ///< The word that changes nothing; empty: none, or it is not known here.
 
   bool takes(const std::string& given) const;
