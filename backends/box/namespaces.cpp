@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <thread>
 
 #include "sim/core/diagnostic.hpp"
@@ -114,7 +115,35 @@ void enter_namespace(int file) {
   if (setns(file, CLONE_NEWNET) != 0) fail("a network namespace");
 }
 
-void join_namespace(pid_t holder, int number, const std::string& name, const std::string& hosts) {
+namespace {
+
+/// Mounts of this process are its alone from here on. The root of a chroot need not be a mount, which alone can be made
+/// private; then a copy of it is mounted on /proc, which is one everywhere, and becomes the root.
+bool own_mounts() {
+  if (unshare(CLONE_NEWNS) != 0) return false;
+  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
+  const std::unique_ptr<char, decltype(&std::free)> folder(get_current_dir_name(), std::free);
+  return folder && mount(nullptr, "/proc", nullptr, MS_PRIVATE, nullptr) == 0 &&
+         mount("/", "/proc", nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+         mount(nullptr, "/proc", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 && chroot("/proc") == 0 &&
+         chdir(folder.get()) == 0;
+}
+
+/// /etc/hosts has these lines for this process and those that it starts; false where the system forbids it.
+bool mount_hosts(const std::string& hosts) {
+  if (!own_mounts()) return false;
+  char path[] = "/tmp/stagecraft-hosts-XXXXXX";
+  const OpenFile file(mkostemp(path, O_CLOEXEC));
+  if (file.number() < 0) return false;
+  const bool mounted = write(file.number(), hosts.data(), hosts.size()) == static_cast<ssize_t>(hosts.size()) &&
+                       fchmod(file.number(), 0644) == 0 && mount(path, "/etc/hosts", nullptr, MS_BIND, nullptr) == 0;
+  unlink(path);
+  return mounted;
+}
+
+}  // namespace
+
+bool join_namespace(pid_t holder, int number, const std::string& name, const std::string& hosts) {
   const auto open_of = [&](const std::string& what) {
     return OpenFile(open(fmt::format("/proc/{}/{}", holder, what).c_str(), O_RDONLY | O_CLOEXEC));
   };
@@ -128,15 +157,7 @@ void join_namespace(pid_t holder, int number, const std::string& name, const std
   if (mine.st_ino != its.st_ino && setns(user.number(), CLONE_NEWUSER) != 0) fail("the user namespace of the network");
   enter_namespace(network.number());
   if (unshare(CLONE_NEWUTS) == 0 && sethostname(name.data(), name.size()) != 0) fail("the host name");
-  // Programs find each other by the names of the devices. Without a mount namespace they need addresses.
-  if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return;
-  char path[] = "/tmp/stagecraft-hosts-XXXXXX";
-  const OpenFile file(mkostemp(path, O_CLOEXEC));
-  if (file.number() < 0) return;
-  const bool whole = write(file.number(), hosts.data(), hosts.size()) == static_cast<ssize_t>(hosts.size());
-  fchmod(file.number(), 0644);
-  if (whole) mount(path, "/etc/hosts", nullptr, MS_BIND, nullptr);
-  unlink(path);
+  return mount_hosts(hosts);
 }
 
 void run_in_namespace(int file, const std::string& program, const std::vector<std::string>& words,

@@ -26,8 +26,8 @@ void enter_namespace(int file);
 
 /// Moves this process, which has one thread, into a namespace of `holder`, the process of a RunningNetwork: file
 /// `number` of it. The names of its devices are host names there (`hosts`: lines of /etc/hosts), and `name` is the name
-/// of this one.
-void join_namespace(pid_t holder, int number, const std::string& name, const std::string& hosts);
+/// of this one. False where the system forbids other lines of /etc/hosts, so that programs need addresses.
+bool join_namespace(pid_t holder, int number, const std::string& name, const std::string& hosts);
 
 /// Runs `program` with these words in a namespace and gives it `input`. BackendError with what it printed if it fails.
 void run_in_namespace(int file, const std::string& program, const std::vector<std::string>& words,

@@ -24,6 +24,7 @@
 #include "backends/box/relay.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/json_reader.hpp"
+#include "sim/core/text.hpp"
 
 namespace stagecraft::box {
 namespace {
@@ -170,7 +171,9 @@ RunningNetwork::RunningNetwork(const Network& network, bool check)
 
 void start_in_space(const Entrance& entrance, int space, const std::vector<std::string>& words) noexcept {
   try {
-    join_namespace(entrance.holder, entrance.files[space], entrance.names[space], entrance.hosts());
+    if (!join_namespace(entrance.holder, entrance.files[space], entrance.names[space], entrance.hosts()))
+      fmt::print(stderr, "note: /etc/hosts cannot be replaced here, so devices have addresses but no names: {}\n",
+                 join(entrance.addresses));
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);

@@ -13,7 +13,7 @@ async function through(stream, bytes, most = Infinity) {
   return new Uint8Array(await new Blob(chunks).arrayBuffer());
 }
 async function linkOf(shown) {
-  const bytes = await through(new CompressionStream('deflate-raw'), new TextEncoder().encode(JSON.stringify(shown)));
+  const bytes = await through(new CompressionStream('deflate'), new TextEncoder().encode(JSON.stringify(shown)));
   let text = '';
   for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
   return LINK_VERSION + btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
@@ -27,7 +27,7 @@ async function readLink(hash) {
   if (hash.length > LONGEST_LINK) return { problem: 'The link is too long to be one of this page, so this is an example instead.' };
   try {
     const bytes = Uint8Array.from(atob(hash.slice(LINK_VERSION.length).replaceAll('-', '+').replaceAll('_', '/')), c => c.charCodeAt(0));
-    const given = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(await through(new DecompressionStream('deflate-raw'), bytes, LARGEST_LINKED)));
+    const given = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(await through(new DecompressionStream('deflate'), bytes, LARGEST_LINKED)));
     if (typeof given?.yaml !== 'string') return damaged;
     const text = value => (typeof value === 'string' ? value : ''), sets = Object.entries(given.sets ?? {}).filter(([, value]) => typeof value === 'string');
     return { yaml: given.yaml, sets: Object.fromEntries(sets), second: text(given.second), backend: text(given.backend) || 'fluid' };

@@ -212,10 +212,13 @@ def test_refusals():
 def main():
     name = f"test{os.getpid()}"
     require_namespaces(name)
-    with tempfile.TemporaryDirectory() as folder:
-        test_training(name, folder)
-    test_life_of_a_network(name)
-    test_killed_network(name)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            test_training(name, folder)
+        test_life_of_a_network(name)
+        test_killed_network(name)
+    finally:  # The network of a test that failed.
+        subprocess.run([TOOL, "cluster", "down", name], stderr=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as folder:
         test_ended_validation(lambda: test_validation(folder))
         test_changes(folder)
