@@ -107,7 +107,8 @@ Ending finish_all(const Ending& ending) {
   if (real::stop_requested_by_launcher() || state == real::WorldState::Separated ||
       state == real::WorldState::SeparatedWithLoss)
     return ending;
-  return real::gather_endings(ending, real::patience_for_equals());
+  const Ending gathered = real::gather_endings(ending, real::patience_for_equals());
+  return {gathered.code, real::is_local_copy() ? std::string() : gathered.text};
 }
 
 void leave_world(int code) {

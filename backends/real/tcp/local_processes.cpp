@@ -25,6 +25,7 @@ namespace stagecraft {
 namespace {
 
 real::Socket listener_here;
+bool is_copy = false;
 std::map<int, pid_t> forked;           // By rank.
 std::map<int, std::string> how_ended;  // By rank.
 
@@ -36,6 +37,7 @@ void note_end(int rank, int status) {
 
 /// A copy ends with the first process, whatever ends that, and leaves it to say so.
 void become_copy(pid_t first) {
+  is_copy = true;
   forked.clear();
   std::signal(SIGINT, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);
@@ -71,6 +73,8 @@ void fork_local_processes(int count) {
 }
 
 real::Socket real::take_local_listener() { return std::move(listener_here); }
+
+bool real::is_local_copy() { return is_copy; }
 
 std::string real::end_of_local_process(int rank) {
   const auto it = forked.find(rank);

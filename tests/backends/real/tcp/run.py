@@ -282,7 +282,8 @@ def killed(folder):
 def first_killed(folder):
     program, ranks = asleep(folder)
     kill(ranks[0])
-    program.communicate(timeout=HUNG)
+    _, stderr = program.communicate(timeout=HUNG)
+    check(stderr == "", "the first is killed: the others speak", stderr)
     all_gone("the first is killed", ranks)
 
 
