@@ -2,7 +2,9 @@
 """Real runs of several processes over TCP: run.py STAGECRAFT TOGETHER [interrupted], from the root of the project. TOGETHER is
 the program of processes/together.cpp."""
 import concurrent.futures
+import contextlib
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -49,15 +51,20 @@ BITS = [("gpt", (2, 4)), ("gpt", (3,), "run.schedule=gpipe"), ("gpt", (3,), "run
         ("chain", (2,), "model.widths=[64,512,512,512,512,10]", "plan.micro_batch_size=32", "run.iterations=3")]
 
 
+# Below those that the system gives to outgoing connections, so that none takes one before a process listens there, and
+# others for each run of this test.
+PORTS = itertools.count(10_000 + os.getpid() * 64 % 20_000)
+
+
 def free_ports(count):
     """Ports that nothing listens at."""
-    sockets = [socket.socket() for _ in range(count)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
+    found = []
+    while len(found) < count:
+        with socket.socket() as s, contextlib.suppress(OSError):
+            port = next(PORTS)
+            s.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
 
 
 def local_hosts(count):
