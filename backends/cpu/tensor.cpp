@@ -1,4 +1,4 @@
-// Tensor operations on the samples of a micro-batch, one after the other: forward and gradients.
+// Tensor operations on the samples of a micro-batch, one after the other or all at once: forward and gradients.
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +11,8 @@ namespace {
 
 template <class T>
 TensorKernels<T> kernels_of_function(TensorFunction function) {
-  for (const auto& family : {arithmetic_kernels<T>, arrangement_kernels<T>, sum_kernels<T>, row_kernels<T>})
+  for (const auto& family :
+       {arithmetic_kernels<T>, arrangement_kernels<T>, sum_kernels<T>, row_kernels<T>, window_kernels<T>})
     if (const TensorKernels<T> kernels = family(function); kernels.value) return kernels;
   return {};
 }
@@ -52,9 +53,11 @@ void forward(const real::Call& call) {
   const TensorOperation& op = *call.operation->tensor;
   const TensorKernels<T> kernels = kernels_of_function<T>(op.function);
   STAGECRAFT_CHECK(kernels.value);
+  const std::int64_t at_once = kernels.joins_samples ? call.samples : 1, size = numbers_of(op.shape);
   SampleOperands<T> operands(call);
-  for (std::int64_t sample = 0; sample < call.samples; ++sample)
-    kernels.value({op, operands.operands_of(sample)}, numbers<T>(call.output) + sample * numbers_of(op.shape));
+  for (std::int64_t sample = 0; sample < call.samples; sample += at_once)
+    kernels.value({.op = op, .operands = operands.operands_of(sample), .samples = at_once},
+                  numbers<T>(call.output) + sample * size);
 }
 
 /// Adds the gradient of an operand; the gradients of two samples lie `step` numbers apart.
@@ -63,13 +66,13 @@ void add_gradient(const real::Call& call, const real::Tensor& d_output, std::siz
   const TensorOperation& op = *call.operation->tensor;
   const TensorKernels<T> kernels = kernels_of_function<T>(op.function);
   if (!kernels.gradient) return;
-  const std::int64_t size = numbers_of(op.shape);
+  const std::int64_t at_once = kernels.joins_samples ? call.samples : 1, size = numbers_of(op.shape);
   const T *const output = numbers<T>(call.output), *const gradient = numbers<T>(d_output);
   SampleOperands<T> operands(call);
-  for (std::int64_t sample = 0; sample < call.samples; ++sample)
-    kernels.gradient(
-        {op, operands.operands_of(sample), output ? output + sample * size : nullptr, gradient + sample * size},
-        operand, to + sample * step);
+  for (std::int64_t sample = 0; sample < call.samples; sample += at_once)
+    kernels.gradient({op, operands.operands_of(sample), output ? output + sample * size : nullptr,
+                      gradient + sample * size, at_once},
+                     operand, to + sample * step);
 }
 
 template <class T>

@@ -49,6 +49,31 @@ T slope_for_exponent(T, T) {
   return 0;
 }
 
+template <class T>
+T smaller(T a, T b) {
+  return b < a ? b : a;
+}
+template <class T>
+T slope_for_smaller(T a, T b) {
+  return a < b ? 1 : 0;
+}
+template <class T>
+T slope_for_not_smaller(T a, T b) {
+  return a < b ? 0 : 1;
+}
+template <class T>
+T larger(T a, T b) {
+  return a < b ? b : a;
+}
+template <class T>
+T slope_for_larger(T a, T b) {
+  return b < a ? 1 : 0;
+}
+template <class T>
+T slope_for_not_larger(T a, T b) {
+  return b < a ? 0 : 1;
+}
+
 template <class T, T value(T, T)>
 void binary(const TensorCall<T>& call, T* output) {
   const T *const a = call.operands[0], *const b = call.operands[1];
@@ -303,6 +328,10 @@ TensorKernels<T> arithmetic_kernels(TensorFunction function) {
       return {binary<T, quotient<T>>, binary_gradient<T, slope_for_dividend<T>, slope_for_divisor<T>>};
     case TensorFunction::Power:
       return {binary<T, power<T>>, binary_gradient<T, slope_for_base<T>, slope_for_exponent<T>>};
+    case TensorFunction::Minimum:
+      return {binary<T, smaller<T>>, binary_gradient<T, slope_for_smaller<T>, slope_for_not_smaller<T>>};
+    case TensorFunction::Maximum:
+      return {binary<T, larger<T>>, binary_gradient<T, slope_for_larger<T>, slope_for_not_larger<T>>};
     case TensorFunction::Where:
       return {choose<T>, choose_gradient<T>};
     default:

@@ -7,7 +7,7 @@
 
 #include "sim/model/tensor_operation.hpp"
 
-// Tensor functions on the numbers of one sample, and their gradients.
+// Tensor functions on the numbers of one sample, or of all samples of a micro-batch, and their gradients.
 
 namespace stagecraft::cpu {
 
@@ -19,6 +19,7 @@ struct TensorCall {
   std::span<const T* const> operands;
   const T* output = nullptr;
   const T* d_output = nullptr;
+  std::int64_t samples = 1;  ///< More than one where TensorKernels::joins_samples.
 };
 
 /// `gradient` adds the gradient of one operand to `d_operand`; null: no operand has one.
@@ -26,6 +27,7 @@ template <class T>
 struct TensorKernels {
   void (*value)(const TensorCall<T>&, T* output) = nullptr;
   void (*gradient)(const TensorCall<T>&, std::size_t operand, T* d_operand) = nullptr;
+  bool joins_samples = false;  ///< One call is for all samples, which follow each other; else for one.
 };
 
 /// Each family gives null kernels for functions of the others.
@@ -36,7 +38,9 @@ TensorKernels<T> arrangement_kernels(TensorFunction);  ///< View, Select, Concat
 template <class T>
 TensorKernels<T> sum_kernels(TensorFunction);  ///< Product, Sum, Mean.
 template <class T>
-TensorKernels<T> row_kernels(TensorFunction);  ///< Softmax, Normalize, Scale.
+TensorKernels<T> row_kernels(TensorFunction);  ///< Softmax, Normalize, Scale, BatchNorm.
+template <class T>
+TensorKernels<T> window_kernels(TensorFunction);  ///< Convolution, MaxPool, AveragePool.
 
 /// Calls visit(i, places) for the numbers i of an array of this shape, in order. `places` are where they lie in N
 /// arrays with these strides.

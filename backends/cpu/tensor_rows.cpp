@@ -1,4 +1,4 @@
-// Tensor functions of rows: softmax and norms.
+// Tensor functions of rows and of channels: softmax and norms.
 
 #include <cmath>
 
@@ -35,7 +35,7 @@ void softmax_gradient(const TensorCall<T>& call, std::size_t, T* to) {
   });
 }
 
-/// What is subtracted from a row before it is scaled, and the scale.
+/// What is subtracted from a row or a channel before it is scaled, and the scale.
 template <class T>
 struct RowStatistics {
   T mean = 0, inverse = 1;
@@ -78,6 +78,73 @@ void norm_gradient(const TensorCall<T>& call, std::size_t, T* to) {
   });
 }
 
+// ---------------------------------------------------------------- channels
+
+/// The numbers of a channel: `runs` of `length` numbers, `step` apart.
+struct Channels {
+  std::int64_t count, runs, length, step;
+
+  template <class T, class Value>
+  T mean(Value&& value) const {
+    T total = 0;
+    for (std::int64_t r = 0; r < runs; ++r)
+      total += sum<T>(length, [&, first = r * step](std::int64_t i) { return value(first + i); });
+    return total / static_cast<T>(runs * length);
+  }
+  template <class T, class Value>
+  void write(bool add, T* to, Value&& value) const {
+    for (std::int64_t r = 0; r < runs; ++r)
+      put(add, length, to + r * step, [&, first = r * step](std::int64_t i) { return value(first + i); });
+  }
+};
+
+template <class T>
+Channels channels_of(const TensorCall<T>& call) {
+  const TensorShape& shape = call.op.shape;
+  const std::int64_t count = shape[1], each = numbers_of(shape) / shape[0];
+  return {count, call.samples * shape[0], each / count, each};
+}
+
+template <class T>
+RowStatistics<T> channel_statistics(const TensorCall<T>& call, const Channels& channels, std::int64_t c) {
+  const T* const x = call.operands[0] + c * channels.length;
+  const bool is_given = call.operands.size() > 1;
+  RowStatistics<T> s;
+  s.mean = is_given ? call.operands[1][c] : channels.mean<T>([=](std::int64_t i) { return x[i]; });
+  const T variance =
+      is_given ? call.operands[2][c]
+               : channels.mean<T>([=, mean = s.mean](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); });
+  s.inverse = 1 / std::sqrt(variance + static_cast<T>(call.op.epsilon));
+  return s;
+}
+
+template <class T>
+void batch_norm_value(const TensorCall<T>& call, T* output) {
+  const Channels channels = channels_of(call);
+  for (std::int64_t c = 0; c < channels.count; ++c) {
+    const RowStatistics<T> s = channel_statistics(call, channels, c);
+    const T* const x = call.operands[0] + c * channels.length;
+    channels.write(false, output + c * channels.length, [=](std::int64_t i) { return (x[i] - s.mean) * s.inverse; });
+  }
+}
+
+/// With statistics of the micro-batch as norm_gradient(), else g / deviation.
+template <class T>
+void batch_norm_gradient(const TensorCall<T>& call, std::size_t operand, T* to) {
+  if (operand != 0) return;
+  const Channels channels = channels_of(call);
+  for (std::int64_t c = 0; c < channels.count; ++c) {
+    const RowStatistics<T> s = channel_statistics(call, channels, c);
+    const T *const x = call.operands[0] + c * channels.length, *const g = call.d_output + c * channels.length;
+    const auto normal = [=](std::int64_t i) { return (x[i] - s.mean) * s.inverse; };
+    const bool is_given = call.operands.size() > 1;
+    const T mean = is_given ? T{0} : channels.mean<T>([=](std::int64_t i) { return g[i]; });
+    const T along = is_given ? T{0} : channels.mean<T>([=](std::int64_t i) { return g[i] * normal(i); });
+    channels.write(true, to + c * channels.length,
+                   [=](std::int64_t i) { return s.inverse * (g[i] - mean - normal(i) * along); });
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -88,6 +155,8 @@ TensorKernels<T> row_kernels(TensorFunction function) {
     case TensorFunction::Normalize:
     case TensorFunction::Scale:
       return {norm_value<T>, norm_gradient<T>};
+    case TensorFunction::BatchNorm:
+      return {batch_norm_value<T>, batch_norm_gradient<T>, true};
     default:
       return {};
   }

@@ -91,8 +91,10 @@ struct WeightDrawing {
     const bool is_tensor = op.kind == OperationKind::Tensor;
     if (is_tensor && starts_as_given(*op.tensor, numbers)) return;
     const bool relu = n + 1 < net.nodes.size() && net.nodes[n + 1].operation->kind == OperationKind::Relu;
-    const bool words = op.kind == OperationKind::Embedding || op.kind == OperationKind::Prepend ||
-                       (is_tensor && op.tensor->function != TensorFunction::Product);
+    const bool multiplies = is_tensor && (op.tensor->function == TensorFunction::Product ||
+                                          op.tensor->function == TensorFunction::Convolution);
+    const bool words =
+        op.kind == OperationKind::Embedding || op.kind == OperationKind::Prepend || (is_tensor && !multiplies);
     const double deviation = words ? 0.02 : std::sqrt((relu ? 2.0 : 1.0) / static_cast<double>(inner));
     const std::int64_t matrices = op.kind == OperationKind::GroupedLinear ? op.experts : 1;
     const std::int64_t drawn = words       ? node.count

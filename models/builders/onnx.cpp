@@ -1,5 +1,5 @@
-// The network of an ONNX file, with what its layers compute: `cpu` runs dense, attention and norm layers.
-// `stagecraft import onnx` writes the amounts alone, as a file of the builder `listed`.
+// The network of an ONNX file, with what its layers compute: `cpu` runs dense layers, convolutions, attention and
+// norms. `stagecraft import onnx` writes the amounts alone, as a file of the builder `listed`.
 
 #include <fmt/core.h>
 

@@ -1,5 +1,5 @@
 // Turns the nodes of a graph into tensor operations: arithmetic, products, norms, softmax and selections, as exporters
-// of Transformers and dense networks write them.
+// of Transformers and dense networks write them, and the convolutions and pooling of networks for images.
 
 #include "models/onnx/computation.hpp"
 
@@ -30,6 +30,8 @@ TensorFunction elementwise_function(std::string_view type) {
       {"Mul", Multiply},
       {"Div", Divide},
       {"Pow", Power},
+      {"Min", Minimum},
+      {"Max", Maximum},
       {"Where", Where},
       {"Equal", Equal},
       {"Less", Less},
@@ -55,6 +57,9 @@ TensorFunction elementwise_function(std::string_view type) {
       std::find_if(std::begin(kTable), std::end(kTable), [&](const auto& e) { return e.first == type; });
   return it == std::end(kTable) ? Unknown : it->second;
 }
+
+/// Whether an elementwise operator has any number of operands, of which each two in turn are one operation.
+bool is_variadic(std::string_view type) { return type == "Sum" || type == "Min" || type == "Max"; }
 
 /// Whether a node of this type gives the numbers of its first input in their order.
 bool is_reshape(std::string_view type) {
@@ -87,6 +92,20 @@ Operation with_rows(Operation op, const Shape& shape) {
 std::size_t operand_count(TensorFunction function) {
   if (function == TensorFunction::Where) return 3;
   return function >= TensorFunction::Not ? 1 : 2;
+}
+
+/// Whether some window lies in the padding alone, so that it has no largest number and no mean.
+bool has_empty_window(const TensorWindow& window, const Shape& from, const Shape& to) {
+  for (std::size_t d = 0; d < window.kernel.size(); ++d)
+    for (std::int64_t o = 0; o < to[d + 2]; ++o) {
+      bool is_empty = true;
+      for (std::int64_t k = 0; k < window.kernel[d] && is_empty; ++k) {
+        const std::int64_t at = o * window.strides[d] + k * window.dilations[d] - window.before[d];
+        is_empty = at < 0 || at >= from[d + 2];
+      }
+      if (is_empty) return true;
+    }
+  return false;
 }
 
 }  // namespace
@@ -174,16 +193,18 @@ class LayerOperations {
       if (o.operand.source == OperandSource::Weights && computation_.tied_) tensor.tie = readable(o.weights);
       tensor.operands.push_back(std::move(o.operand));
     }
-    if (tensor.function == Product) op.inner = static_cast<int>(inner_of(tensor));
+    if (tensor.function == Product || tensor.function == Convolution) op.inner = static_cast<int>(inner_of(tensor));
     const TensorShape shape = tensor.shape;
     op.tensor = std::make_shared<const TensorOperation>(std::move(tensor));
     operations_.push_back(std::move(op));
     return {{OperandSource::Input, shape}, static_cast<int>(operations_.size()) - 1};
   }
 
-  static std::int64_t inner_of(const TensorOperation& product) {
-    const TensorShape& a = product.operands.front().shape;
-    return a[a.size() - (product.first_transposed ? 2 : 1)];
+  /// How many products each number of the output sums.
+  static std::int64_t inner_of(const TensorOperation& op) {
+    const TensorShape &a = op.operands[0].shape, &b = op.operands[1].shape;
+    if (op.function == Convolution) return stagecraft::numbers_of(b) / b.front();
+    return a[a.size() - (op.first_transposed ? 2 : 1)];
   }
 
   ResolvedOperand copy_of(ResolvedOperand o) {
@@ -211,6 +232,14 @@ class LayerOperations {
     if (name == "RMSNormalization" || name == "SimplifiedLayerNormalization") return norm(step, id, Scale);
     if (name == "ReduceMean" || name == "ReduceSum") return reduction(step, id);
     if (name == "Concat") return concat(step, id);
+    if (name == "Conv") return convolution(step, id);
+    if (name == "MaxPool" || name == "AveragePool") return pool(step, id);
+    if (name == "GlobalMaxPool") return global_max_pool(step, id);
+    if (name == "GlobalAveragePool") return add(with(Mean, step, id), {resolve_input(step, 0)});
+    if (name == "BatchNormalization") return batch_norm(step, id);
+    if (name == "Clip") return clip(step, id);
+    if (name == "HardSigmoid" || name == "HardSwish") return hard_sigmoid(step, id);
+    if (name == "LeakyRelu") return leaky_relu(step, id);
     if (name == "Gelu") return gelu(step, id);
     if (name == "ConstantOfShape") return filled(step, id);
     return unknown(name, id);
@@ -220,6 +249,11 @@ class LayerOperations {
     std::vector<const Tensor*> inputs;
     for (const int input : step.inputs) inputs.push_back(input < 0 ? nullptr : &value(input).tensor);
     return {*find_operator(step.node->domain, step.node->type), *step.node, std::move(inputs), computation_.opset_};
+  }
+
+  double real(const Step& step, std::string_view attribute, double fallback) const {
+    const Attribute* const given = call_of(step).attribute(attribute);
+    return given ? given->real.value_or(fallback) : fallback;
   }
 
   TensorOperation with(TensorFunction function, const Step& step, int id) const {
@@ -249,16 +283,16 @@ class LayerOperations {
     const std::string& name = step.node->type;
     if (function == Divide && !is_float(value(id).tensor.type)) return unknown("Div of whole numbers", id);
     const bool has_all = std::find(step.inputs.begin(), step.inputs.end(), -1) == step.inputs.end();
-    if (!has_all || (name != "Sum" && step.inputs.size() != operand_count(function))) return unknown(name, id);
+    if (!has_all || (!is_variadic(name) && step.inputs.size() != operand_count(function))) return unknown(name, id);
     std::vector<ResolvedOperand> operands;
     for (std::size_t i = 0; i < step.inputs.size(); ++i) operands.push_back(resolve_input(step, i));
     if (function == Power && operands[1].operand.source != OperandSource::Constant)
       return unknown("Pow with a computed exponent", id);
     if (name.starts_with("Greater")) std::swap(operands[0], operands[1]);
-    if (name != "Sum") return add(with(function, step, id), std::move(operands));
-    ResolvedOperand sum = operands.front();
-    for (std::size_t i = 1; i < operands.size(); ++i) sum = add(with(Add, step, id), {sum, operands[i]});
-    return sum;
+    if (!is_variadic(name)) return add(with(function, step, id), std::move(operands));
+    ResolvedOperand joined = operands.front();
+    for (std::size_t i = 1; i < operands.size(); ++i) joined = add(with(function, step, id), {joined, operands[i]});
+    return operands.size() > 1 ? joined : copy_of(std::move(joined));
   }
 
   /// A factor with a Transpose of two dimensions taken into the product.
@@ -332,10 +366,9 @@ class LayerOperations {
   ResolvedOperand norm(const Step& step, int id, TensorFunction function) {
     const OperatorCall call = call_of(step);
     const Shape& shape = value(id).tensor.shape;
-    const Attribute* const epsilon = call.attribute("epsilon");
     TensorOperation op = with(function, step, id);
     op.length = numbers_from(shape, call.axis(call.integer("axis", -1), shape.size()));
-    op.epsilon = epsilon ? epsilon->real.value_or(1e-5) : 1e-5;
+    op.epsilon = real(step, "epsilon", 1e-5);
     ResolvedOperand y = add(std::move(op), {resolve_input(step, 0)});
     if (call.has(1)) y = add(with(Multiply, step, id), {std::move(y), resolve_input(step, 1)});
     if (call.has(2)) y = add(with(Add, step, id), {std::move(y), resolve_input(step, 2)});
@@ -387,6 +420,107 @@ class LayerOperations {
     op.positions = false;
     operations_.push_back(op);
     return {{OperandSource::Input, value(id).tensor.shape}, static_cast<int>(operations_.size()) - 1};
+  }
+
+  /// The shape of an operand with a number for each channel, which is the second dimension of `shape`.
+  static Shape channel_shape(const Shape& shape) {
+    Shape channels(shape.size() - 1, 1);
+    channels.front() = shape[1];
+    return channels;
+  }
+
+  ResolvedOperand per_channel(const Step& step, std::size_t i, const Shape& shape) {
+    ResolvedOperand y = resolve_input(step, i);
+    y.operand.shape = channel_shape(shape);
+    return y;
+  }
+
+  ResolvedOperand convolution(const Step& step, int id) {
+    const OperatorCall call = call_of(step);
+    TensorOperation op = with(Convolution, step, id);
+    op.window = window_of(call);
+    op.groups = call.integer("group", 1);
+    ResolvedOperand y = add(std::move(op), {resolve_input(step, 0), resolve_input(step, 1)});
+    if (!call.has(2)) return y;
+    return add(with(Add, step, id), {std::move(y), per_channel(step, 2, value(id).tensor.shape)});
+  }
+
+  ResolvedOperand pool(const Step& step, int id) {
+    const OperatorCall call = call_of(step);
+    const bool is_mean = step.node->type == "AveragePool", counts = call.integer("count_include_pad", 0) != 0;
+    TensorOperation op = with(is_mean ? AveragePool : MaxPool, step, id);
+    op.window = window_of(call);
+    op.counts_padding = is_mean && counts;
+    if (op.counts_padding && call.integer("ceil_mode", 0) != 0)
+      return unknown("AveragePool with ceil_mode and count_include_pad", id);
+    if (has_empty_window(op.window, call.input(0).shape, op.shape))
+      return unknown(fmt::format("{} of padding alone", step.node->type), id);
+    return add(std::move(op), {resolve_input(step, 0)});
+  }
+
+  ResolvedOperand global_max_pool(const Step& step, int id) {
+    const Shape& x = value(step.inputs.front()).tensor.shape;
+    const Shape ones(x.size() - 2, 1), none(x.size() - 2, 0);
+    TensorOperation op = with(MaxPool, step, id);
+    op.window = {Shape(x.begin() + 2, x.end()), ones, ones, none, none};
+    return add(std::move(op), {resolve_input(step, 0)});
+  }
+
+  /// The training form computes statistics over the micro-batch, the other one reads them from the file. Before opset
+  /// 14 only the training form has further outputs.
+  ResolvedOperand batch_norm(const Step& step, int id) {
+    const OperatorCall call = call_of(step);
+    const Shape& shape = value(id).tensor.shape;
+    const bool trains =
+        computation_.opset_ < 14 ? step.node->outputs.size() > 1 : call.integer("training_mode", 0) != 0;
+    if (shape.size() < 2 || call.integer("spatial", 1) == 0) return unknown(step.node->type, id);
+    TensorOperation op = with(BatchNorm, step, id);
+    op.epsilon = real(step, "epsilon", 1e-5);
+    std::vector<ResolvedOperand> operands{resolve_input(step, 0)};
+    for (std::size_t i = 3; i < 5 && !trains; ++i) {
+      const Tensor& statistic = call.input(i);
+      if (!statistic.constant || !statistic.values) return unknown("BatchNormalization without statistics", id);
+      operands.push_back({{OperandSource::Constant, channel_shape(shape), *statistic.values}});
+    }
+    ResolvedOperand y = add(std::move(op), std::move(operands));
+    y = add(with(Multiply, step, id), {std::move(y), per_channel(step, 1, shape)});
+    return add(with(Add, step, id), {std::move(y), per_channel(step, 2, shape)});
+  }
+
+  /// Bounds are inputs since opset 11, attributes before.
+  ResolvedOperand clip(const Step& step, int id) {
+    const OperatorCall call = call_of(step);
+    ResolvedOperand x = resolve_input(step, 0);
+    bool is_bounded = false;
+    for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+      const TensorFunction function = i == 1 ? Maximum : Minimum;
+      const Attribute* const bound = call.attribute(i == 1 ? "min" : "max");
+      if (!call.has(i) && !bound) continue;
+      is_bounded = true;
+      x = add(with(function, step, id),
+              {std::move(x), bound ? number(bound->real.value_or(0)) : resolve_input(step, i)});
+    }
+    return is_bounded ? x : copy_of(std::move(x));
+  }
+
+  /// h = min(max(alpha x + beta, 0), 1); HardSwish is x h with alpha = 1/6 and beta = 1/2 (Howard et al., 2019).
+  ResolvedOperand hard_sigmoid(const Step& step, int id) {
+    const bool swish = step.node->type == "HardSwish";
+    const ResolvedOperand x = resolve_input(step, 0);
+    const double alpha = swish ? 1.0 / 6 : real(step, "alpha", 0.2), beta = swish ? 0.5 : real(step, "beta", 0.5);
+    ResolvedOperand y = add(with(Multiply, step, id), {x, number(alpha)});
+    y = add(with(Add, step, id), {std::move(y), number(beta)});
+    y = add(with(Maximum, step, id), {std::move(y), number(0)});
+    y = add(with(Minimum, step, id), {std::move(y), number(1)});
+    return swish ? add(with(Multiply, step, id), {x, std::move(y)}) : y;
+  }
+
+  /// max(x, alpha x).
+  ResolvedOperand leaky_relu(const Step& step, int id) {
+    const double alpha = real(step, "alpha", 0.01);
+    if (alpha < 0 || alpha > 1) return unknown(fmt::format("LeakyRelu with alpha {}", alpha), id);
+    const ResolvedOperand x = resolve_input(step, 0);
+    return add(with(Maximum, step, id), {x, add(with(Multiply, step, id), {x, number(alpha)})});
   }
 
   ResolvedOperand gelu(const Step& step, int id) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "models/onnx/file.hpp"
+#include "sim/model/tensor_operation.hpp"
 
 namespace stagecraft::onnx {
 
@@ -113,6 +114,8 @@ std::int64_t to_integer(double);
 /// A tensor of this shape; InputError that names the node if a size is negative or the tensor too large.
 Tensor sized(const OperatorCall&, Type, Shape);
 Shape broadcast(const OperatorCall&, const Shape&, const Shape&);
+/// The window of a Conv, MaxPool or AveragePool.
+TensorWindow window_of(const OperatorCall&);
 
 /// Fills the values of a small tensor: `value` gets the index along each dimension. A large tensor has no values.
 template <class Value>

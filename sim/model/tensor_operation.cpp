@@ -44,10 +44,15 @@ bool reads_operands(TensorFunction function) {
     case Product:
     case Normalize:
     case Scale:
+    case BatchNorm:
+    case Convolution:
+    case MaxPool:
     case Where:
     case Multiply:
     case Divide:
     case Power:
+    case Minimum:
+    case Maximum:
     case Logarithm:
     case Sine:
     case Cosine:
@@ -78,15 +83,16 @@ bool reads_output(TensorFunction function) {
 
 bool takes_weights(TensorFunction function) {
   using enum TensorFunction;
-  const bool reads_others = function == Product || function == Multiply || function == Where;
+  const bool reads_others = function == Product || function == Convolution || function == Multiply || function == Where;
   return reads_others || (!reads_operands(function) && !reads_output(function));
 }
 
 std::string to_text(const TensorOperation& op) {
   std::vector<std::string> shapes;
   for (const TensorOperand& operand : op.operands) shapes.push_back(shape_text(operand.shape));
-  return fmt::format("{} {}{}{}", op.name, shape_text(op.shape), shapes.empty() ? "" : " of ",
-                     fmt::join(shapes, " and "));
+  const bool pools = op.function == TensorFunction::MaxPool || op.function == TensorFunction::AveragePool;
+  return fmt::format("{} {}{}{}{}", op.name, shape_text(op.shape), shapes.empty() ? "" : " of ",
+                     fmt::join(shapes, " and "), pools ? " by " + shape_text(op.window.kernel) : "");
 }
 
 }  // namespace stagecraft

@@ -24,13 +24,21 @@ enum class TensorFunction : std::uint8_t {
   Normalize,  ///< (x - mean) / sqrt(variance + epsilon), of each row of `length` numbers.
   Scale,      ///< x / sqrt(mean of x^2 + epsilon), of each row of `length` numbers.
   Where,      ///< b where a is not 0, else c.
+  // The first dimension of a counts samples, the second one channels, and `window` slides over the others.
+  BatchNorm,    ///< (a - mean) / sqrt(variance + epsilon) of each channel. Mean and variance are b and c, which have no
+                ///< gradients; without b and c, they are over all samples of the micro-batch.
+  Convolution,  ///< With the weights b: output channels x input channels of a group x sizes of the window.
+  MaxPool,      ///< The largest number in each window. The gradient goes to the first of equal ones.
+  AveragePool,  ///< The mean of each window.
   // Functions of two operands.
   Add,
   Subtract,
   Multiply,
   Divide,
-  Power,  ///< The exponent has no gradient.
-  Equal,  ///< 1 or 0, as all comparisons and logic, which have no gradients.
+  Power,    ///< The exponent has no gradient.
+  Minimum,  ///< The gradient goes to the smaller one; of equal ones, to b.
+  Maximum,  ///< Likewise, to the larger one.
+  Equal,    ///< 1 or 0, as all comparisons and logic, which have no gradients.
   Less,
   LessOrEqual,
   And,
@@ -60,6 +68,12 @@ struct TensorOperand {
   std::vector<double> values = {};  ///< The numbers of a constant, or of weights at the start; empty: drawn.
 };
 
+/// A window that slides over all dimensions of an array but the first two. It has a number for each of them.
+struct TensorWindow {
+  TensorShape kernel = {}, strides = {}, dilations = {};
+  TensorShape before = {}, after = {};  ///< Padding at both ends of a dimension.
+};
+
 /// Arrays are row-major and of one sample.
 struct TensorOperation {
   TensorFunction function = TensorFunction::Unknown;
@@ -72,8 +86,11 @@ struct TensorOperation {
   std::size_t axis = 0;                    ///< Select, Concat.
   std::vector<std::int64_t> indices = {};  ///< Select.
   std::int64_t length = 1;                 ///< Softmax, Normalize, Scale.
-  double epsilon = 0;                      ///< Normalize, Scale.
+  double epsilon = 0;                      ///< Normalize, Scale, BatchNorm.
   bool first_transposed = false, second_transposed = false;  ///< Product: of the last two dimensions; not both.
+  TensorWindow window = {};                                  ///< Convolution, MaxPool, AveragePool.
+  std::int64_t groups = 1;                                   ///< Convolution.
+  bool counts_padding = false;                               ///< AveragePool: as zeros of each window.
 
   const TensorOperand* weights() const;  ///< The operand that has weights; null: none.
 };

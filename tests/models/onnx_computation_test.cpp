@@ -103,11 +103,55 @@ TEST_CASE("onnx: masks of whole numbers are ones, and constants have their value
                                 "y: Add 1x4 of 1x4 and 1x4"});
 }
 
+TEST_CASE("onnx: convolutions, pooling and batch norms have their operations") {
+  OnnxWriter file;
+  file.input("x", {"batch", 3, 9, 9}).weights("k", {4, 3, 3, 3}).weights("b", {4}).weights("g", {4}).weights("h", {4});
+  file.reals("m", {0, 0, 0, 0}).reals("v", {1, 1, 1, 1});
+  file.node("Conv", {"x", "k", "b"}, "conv", {{"strides", Shape{2, 2}}});
+  file.node("BatchNormalization", {"conv", "g", "h", "m", "v"}, "given");
+  file.nodes("BatchNormalization", {"given", "g", "h", "m", "v"}, {"own", "mean", "var"}, {{"training_mode", 1}});
+  file.node("MaxPool", {"own"}, "pool", {{"kernel_shape", Shape{2, 2}}});
+  file.node("GlobalMaxPool", {"pool"}, "largest");
+  file.output(file.node("GlobalAveragePool", {"largest"}, "mean of all"));
+  CHECK(computed(file) ==
+        Lines{"x: input 27x9", "conv: Conv 1x4x4x4 of 1x3x9x9 and 4x3x3x3 <k>; Conv 1x4x4x4 of 1x4x4x4 and 4x1x1 <b>",
+              "given: BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 and 4x1x1; BatchNormalization "
+              "1x4x4x4 of 1x4x4x4 and 4x1x1 <g>; BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 <h>",
+              "own: BatchNormalization 1x4x4x4 of 1x4x4x4; BatchNormalization 1x4x4x4 of 1x4x4x4 and "
+              "4x1x1 <g>; BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 <h>",
+              "pool: MaxPool 1x4x3x3 of 1x4x4x4 by 2x2", "largest: GlobalMaxPool 1x4x1x1 of 1x4x3x3 by 3x3",
+              "mean of all: GlobalAveragePool 1x4x1x1 of 1x4x1x1"});
+}
+
+TEST_CASE("onnx: activations of networks for images are sums, products, minima and maxima") {
+  OnnxWriter file;
+  file.input("x", {"batch", 2}).weights("w", {2, 2});
+  file.node("MatMul", {"x", "w"}, "m");
+  file.node("Clip", {"m"}, "clip", {{"min", 0.0F}, {"max", 6.0F}});
+  file.node("HardSwish", {"clip"}, "swish");
+  file.node("LeakyRelu", {"swish"}, "leaky");
+  file.output(file.node("Max", {"leaky", "m", "x"}, "max"));
+  CHECK(computed(file) ==
+        Lines{"x: input 1x2", "m: MatMul 1x2 of 1x2 and 2x2 <w>",
+              "clip: Clip 1x2 of 1x2 and one number; Clip 1x2 of 1x2 and one number",
+              "swish: HardSwish 1x2 of 1x2 and one number; HardSwish 1x2 of 1x2 and one number; HardSwish 1x2 of 1x2 "
+              "and one number; HardSwish 1x2 of 1x2 and one number; HardSwish 1x2 of 1x2 and 1x2",
+              "leaky: LeakyRelu 1x2 of 1x2 and one number; LeakyRelu 1x2 of 1x2 and 1x2",
+              "max: Max 1x2 of 1x2 and 1x2; Max 1x2 of 1x2 and 1x2"});
+}
+
 TEST_CASE("onnx: what nothing computes is an operation without a function") {
   OnnxWriter file;
-  file.input("x", {"batch", 3, 8, 8}).weights("k", {4, 3, 3, 3});
-  file.output(file.node("Conv", {"x", "k"}, "conv"));
-  CHECK(computed(file) == Lines{"x: input 24x8", "conv: Conv 1x4x6x6"});
+  file.input("x", {"batch", 3, 8, 8}).weights("k", {3, 4, 3, 3}).weights("g", {4}).weights("m", {4});
+  const Shape two{2, 2}, pads{1, 1, 1, 1};
+  file.node("ConvTranspose", {"x", "k"}, "up");
+  file.node("AveragePool", {"up"}, "partly", {{"kernel_shape", two}, {"ceil_mode", 1}, {"count_include_pad", 1}});
+  file.node("MaxPool", {"partly"}, "empty", {{"kernel_shape", Shape{1, 1}}, {"pads", pads}});
+  file.output(file.node("BatchNormalization", {"empty", "g", "g", "m", "m"}, "n"));
+  CHECK(computed(file) == Lines{"x: input 24x8", "up: ConvTranspose 1x4x10x10",
+                                "partly: AveragePool with ceil_mode and count_include_pad 1x4x9x9",
+                                "empty: MaxPool of padding alone 1x4x11x11",
+                                "n: BatchNormalization without statistics 1x4x11x11"});
 }
 
 TEST_CASE("onnx: views have the strides of their numbers") {

@@ -80,9 +80,45 @@ def images():
 
 
 def pixels():
-    """A convolution for an open number of samples."""
-    return model([value("image", ["batch", 3, 8, 8])], [weights("k", [4, 3, 3, 3])],
-                 [node("Conv", ["image", "k"], ["stem"])], ["stem"])
+    """A convolution, and one that is transposed, which is only simulated, for an open number of samples."""
+    return model([value("image", ["batch", 3, 8, 8])], [weights("k", [4, 3, 3, 3]), weights("u", [4, 3, 2, 2])],
+                 [node("Conv", ["image", "k"], ["stem"]), node("ConvTranspose", ["stem", "u"], ["up"])], ["up"])
+
+
+class Residual:
+    """A small residual network (He et al., 2016) for images of 32 x 32, as exported for training: each convolution has a batch
+    norm, whose running statistics are further outputs. Weights have no numbers, so the file is small."""
+
+    def __init__(self, widths=(16, 32, 64), classes=10):
+        self.initializers, self.nodes = [], []
+        x = self.relu("stem.r", self.convolution("stem", "image", 3, widths[0], 3, 1))
+        for i, width in enumerate(widths):
+            x = self.block(f"b{i}", x, widths[max(i - 1, 0)], width, 1 if i == 0 else 2)
+        self.initializers += [weights("fc.w", [classes, widths[-1]]), weights("fc.b", [classes])]
+        self.nodes += [node("GlobalAveragePool", [x], ["mean"]), node("Flatten", ["mean"], ["flat"]),
+                       node("Gemm", ["flat", "fc.w", "fc.b"], ["scores"], transB=1)]
+
+    def convolution(self, name, x, inputs, outputs, kernel, stride):
+        self.initializers.append(weights(name + ".w", [outputs, inputs, kernel, kernel]))
+        self.nodes.append(node("Conv", [x, name + ".w"], [name], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[kernel // 2] * 4))
+        parts = [f"{name}.{part}" for part in ("scale", "shift", "mean", "variance")]
+        self.initializers += [weights(part, [outputs]) for part in parts]
+        self.nodes.append(node("BatchNormalization", [name, *parts], [name + ".n", name + ".new_mean", name + ".new_variance"], training_mode=1))
+        return name + ".n"
+
+    def relu(self, name, x):
+        self.nodes.append(node("Relu", [x], [name]))
+        return name
+
+    def block(self, name, x, inputs, outputs, stride):
+        inner = self.relu(name + ".r1", self.convolution(name + ".c1", x, inputs, outputs, 3, stride))
+        y = self.convolution(name + ".c2", inner, outputs, outputs, 3, 1)
+        shortcut = x if inputs == outputs else self.convolution(name + ".down", x, inputs, outputs, 1, stride)
+        self.nodes.append(node("Add", [y, shortcut], [name + ".sum"]))
+        return self.relu(name + ".r2", name + ".sum")
+
+    def model(self):
+        return model([value("image", ["batch", 3, 32, 32])], self.initializers, self.nodes, ["scores"])
 
 
 def attention():
@@ -103,5 +139,5 @@ if __name__ == "__main__":
     folder = pathlib.Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in {"mlp": mlp(), "branches": branches(), "images": images(), "unknown": mlp("Rellu"),
-                          "pixels": pixels(), "attention": attention()}.items():
+                          "pixels": pixels(), "attention": attention(), "residual": Residual().model()}.items():
         (folder / f"{name}.onnx").write_bytes(content)

@@ -38,6 +38,7 @@ struct OnnxAttribute {
 
   OnnxAttribute(std::string_view name, std::int64_t value) { message.text(1, name).number(3, value); }
   OnnxAttribute(std::string_view name, int value) : OnnxAttribute(name, std::int64_t{value}) {}
+  OnnxAttribute(std::string_view name, float value) { message.text(1, name).real(2, value); }
   OnnxAttribute(std::string_view name, const char* value) { message.text(1, name).text(4, value); }
   OnnxAttribute(std::string_view name, const onnx::Shape& values) {
     message.text(1, name);
@@ -80,6 +81,12 @@ class OnnxWriter {
   }
   OnnxWriter& numbers(const std::string& name, const onnx::Shape& values) {
     graph_.message(5, whole(name, values));
+    return *this;
+  }
+  OnnxWriter& reals(const std::string& name, const std::vector<float>& values) {
+    ProtobufMessage message = tensor(name, {static_cast<std::int64_t>(values.size())}, onnx::Type::Float);
+    for (const float value : values) message.real(4, value);
+    graph_.message(5, message);
     return *this;
   }
   /// A node called as its first output, which is also its result.

@@ -11,13 +11,6 @@
 namespace stagecraft::onnx {
 namespace {
 
-/// The window of a convolution or a pooling, which slides over the last dimensions of samples x channels x ...
-struct Window {
-  Shape kernel, strides, dilations, before, after;  ///< One per spatial dimension; the last two are padding.
-
-  double numbers() const { return numbers_of(kernel); }
-};
-
 constexpr std::int64_t kLargest = std::int64_t{1} << 30;
 
 /// The attribute, which has `count` numbers; without it, the fallback for each. A fallback of 1 forbids 0.
@@ -32,7 +25,7 @@ Shape sizes(const OperatorCall& c, std::string_view name, std::size_t count, std
 }
 
 /// auto_pad SAME_*: pads so that there is one window per stride; an odd padding has its extra number on one side.
-void pad_same(const OperatorCall& c, Window& w, bool more_before) {
+void pad_same(const OperatorCall& c, TensorWindow& w, bool more_before) {
   for (std::size_t d = 0; d < w.kernel.size(); ++d) {
     const std::int64_t size = c.input(0).shape[d + 2], out = (size + w.strides[d] - 1) / w.strides[d];
     const std::int64_t padding =
@@ -43,12 +36,12 @@ void pad_same(const OperatorCall& c, Window& w, bool more_before) {
 }
 
 /// Reads kernel_shape (without it, `kernel`), strides, dilations, pads and auto_pad.
-Window read_window(const OperatorCall& c, Shape kernel) {
+TensorWindow read_window(const OperatorCall& c, Shape kernel) {
   if (c.rank(0) < 3)
     c.fail(fmt::format("its input has {}; samples, channels and more are needed",
                        pluralize(static_cast<std::int64_t>(c.rank(0)), "dimension")));
   const std::size_t spatial = c.rank(0) - 2;
-  Window w;
+  TensorWindow w;
   w.kernel = c.attribute("kernel_shape") ? c.integers("kernel_shape") : std::move(kernel);
   if (w.kernel.size() != spatial)
     c.fail(fmt::format("a window of {} on an input of {}", pluralize(std::ssize(w.kernel), "dimension"),
@@ -73,7 +66,7 @@ Window read_window(const OperatorCall& c, Shape kernel) {
 }
 
 /// The spatial sizes of the output.
-Shape slide(const OperatorCall& c, const Window& w) {
+Shape slide(const OperatorCall& c, const TensorWindow& w) {
   const bool round_up = c.integer("ceil_mode", 0) != 0;
   Shape spatial;
   for (std::size_t d = 0; d < w.kernel.size(); ++d) {
@@ -122,14 +115,14 @@ Shape kernel_of(const OperatorCall& c) {
 }
 
 OperatorResult convolution(const OperatorCall& c) {
-  const Window w = read_window(c, kernel_of(c));
+  const TensorWindow w = read_window(c, kernel_of(c));
   const Shape &x = c.input(0).shape, &weights = c.input(1).shape;
   const std::int64_t group = groups(c, x[1]);
   if (weights[1] != x[1] / group || weights[0] % group != 0)
     c.fail(
         fmt::format("weights of {} on an input of {} in {}", to_text(weights), to_text(x), pluralize(group, "group")));
   Tensor y = sized(c, c.input(0).type, with_spatial(x[0], weights[0], slide(c, w)));
-  const double work = 2 * y.numbers() * w.numbers() * static_cast<double>(weights[1]);
+  const double work = 2 * y.numbers() * numbers_of(w.kernel) * static_cast<double>(weights[1]);
   return convolved(c, std::move(y), work);
 }
 
@@ -140,7 +133,7 @@ Shape paddings(const OperatorCall& c) {
   return extra;
 }
 
-Shape transposed_sides(const OperatorCall& c, const Window& w) {
+Shape transposed_sides(const OperatorCall& c, const TensorWindow& w) {
   const Shape given = c.integers("output_shape"), extra = paddings(c);
   const std::string pad = c.text("auto_pad", "NOTSET");
   Shape spatial;
@@ -156,13 +149,13 @@ Shape transposed_sides(const OperatorCall& c, const Window& w) {
 }
 
 OperatorResult transposed_convolution(const OperatorCall& c) {
-  const Window w = read_window(c, kernel_of(c));
+  const TensorWindow w = read_window(c, kernel_of(c));
   const Shape &x = c.input(0).shape, &weights = c.input(1).shape;
   const std::int64_t group = groups(c, x[1]);
   if (weights[0] != x[1] || weights[1] > kMost)
     c.fail(fmt::format("weights of {} on an input of {}", to_text(weights), to_text(x)));
   Tensor y = sized(c, c.input(0).type, with_spatial(x[0], weights[1] * group, transposed_sides(c, w)));
-  return convolved(c, std::move(y), 2 * c.input(0).numbers() * w.numbers() * static_cast<double>(weights[1]));
+  return convolved(c, std::move(y), 2 * c.input(0).numbers() * numbers_of(w.kernel) * static_cast<double>(weights[1]));
 }
 
 OperatorResult pooled(const OperatorCall& c, Tensor y, double window, bool largest) {
@@ -173,9 +166,9 @@ OperatorResult pooled(const OperatorCall& c, Tensor y, double window, bool large
 }
 
 OperatorResult pool(const OperatorCall& c) {
-  const Window w = read_window(c, {});
+  const TensorWindow w = read_window(c, {});
   const Shape& x = c.input(0).shape;
-  return pooled(c, sized(c, c.input(0).type, with_spatial(x[0], x[1], slide(c, w))), w.numbers(),
+  return pooled(c, sized(c, c.input(0).type, with_spatial(x[0], x[1], slide(c, w))), numbers_of(w.kernel),
                 c.op.name == "MaxPool");
 }
 
@@ -186,6 +179,12 @@ OperatorResult global_pool(const OperatorCall& c) {
   const double window = y.numbers() > 0 ? c.input(0).numbers() / y.numbers() : 0;
   return pooled(c, std::move(y), window, c.op.name == "GlobalMaxPool");
 }
+
+}  // namespace
+
+TensorWindow window_of(const OperatorCall& c) { return read_window(c, c.op.name == "Conv" ? kernel_of(c) : Shape{}); }
+
+namespace {
 
 const Operator windows_table[] = {
     {"Conv", convolution},          {"ConvTranspose", transposed_convolution}, {"MaxPool", pool}, {"AveragePool", pool},

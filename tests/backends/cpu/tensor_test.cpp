@@ -86,6 +86,10 @@ Real two_of(TensorFunction f, Real a, Real b) {
       return a <= b ? 1 : 0;
     case And:
       return a != 0 && b != 0 ? 1 : 0;
+    case Minimum:
+      return std::min(a, b);
+    case Maximum:
+      return std::max(a, b);
     default:
       REQUIRE(f == Or);
       return a != 0 || b != 0 ? 1 : 0;
@@ -125,6 +129,62 @@ Real row_at(const TensorOperation& op, const Numbers& x, std::int64_t i) {
   return (x[i] - mean) / std::sqrt(squares / op.length + static_cast<Real>(op.epsilon));
 }
 
+/// Calls visit(place in the window, place in the array) for each number of the window at `index` that is no padding.
+/// The array has the dimensions `from` after its channels.
+template <class Visit>
+void each_in_window(const TensorWindow& w, const TensorShape& from, const TensorShape& index, Visit&& visit) {
+  for (std::int64_t k = 0; k < numbers_of(w.kernel); ++k) {
+    const TensorShape within = index_of(k, w.kernel);
+    TensorShape at(from.size());
+    bool is_inside = true;
+    for (std::size_t d = 0; d < from.size(); ++d) {
+      at[d] = index[d + 2] * w.strides[d] + within[d] * w.dilations[d] - w.before[d];
+      is_inside = is_inside && at[d] >= 0 && at[d] < from[d];
+    }
+    if (is_inside) visit(k, place_of(from, at));
+  }
+}
+
+TensorShape spatial(const TensorShape& shape) { return {shape.begin() + 2, shape.end()}; }
+
+Real convolution_at(const TensorOperation& op, const std::vector<Numbers>& x, const TensorShape& index) {
+  const TensorShape &a = op.operands[0].shape, &b = op.operands[1].shape, from = spatial(a);
+  const std::int64_t first = index[1] / (b[0] / op.groups) * b[1], kernel = numbers_of(op.window.kernel);
+  Real sum = 0;
+  for (std::int64_t c = 0; c < b[1]; ++c)
+    each_in_window(op.window, from, index, [&](std::int64_t k, std::int64_t place) {
+      const std::int64_t channel = index[0] * a[1] + first + c;
+      sum += x[0][channel * numbers_of(from) + place] * x[1][(index[1] * b[1] + c) * kernel + k];
+    });
+  return sum;
+}
+
+Real pooled_at(const TensorOperation& op, const Numbers& x, const TensorShape& index) {
+  const TensorShape& a = op.operands[0].shape;
+  const std::int64_t channel = (index[0] * a[1] + index[1]) * numbers_of(spatial(a));
+  Real largest = -1000, sum = 0, count = 0;
+  each_in_window(op.window, spatial(a), index, [&](std::int64_t, std::int64_t place) {
+    largest = std::max(largest, x[channel + place]);
+    sum += x[channel + place], ++count;
+  });
+  if (op.function == MaxPool) return largest;
+  return sum / (op.counts_padding ? numbers_of(op.window.kernel) : count);
+}
+
+Real channel_norm_at(const TensorOperation& op, const std::vector<Numbers>& x, std::int64_t i) {
+  const std::int64_t channel = index_of(i, op.shape)[1];
+  Real mean = 0, variance = 0, count = 0;
+  const auto each = [&](auto visit) {
+    for (std::int64_t j = 0; j < std::ssize(x[0]); ++j)
+      if (index_of(j, op.shape)[1] == channel) visit(x[0][j]);
+  };
+  each([&](Real v) { mean += v, ++count; });
+  mean /= count;
+  each([&](Real v) { variance += (v - mean) * (v - mean) / count; });
+  if (x.size() > 1) mean = x[1][channel], variance = x[2][channel];
+  return (x[0][i] - mean) / std::sqrt(variance + static_cast<Real>(op.epsilon));
+}
+
 Real concatenated_at(const TensorOperation& op, const std::vector<Numbers>& x, TensorShape index) {
   std::size_t k = 0;
   for (; index[op.axis] >= op.operands[k].shape[op.axis]; ++k) index[op.axis] -= op.operands[k].shape[op.axis];
@@ -154,6 +214,13 @@ Real number_at(const TensorOperation& op, const std::vector<Numbers>& x, std::in
     case Normalize:
     case Scale:
       return row_at(op, x[0], i);
+    case BatchNorm:
+      return channel_norm_at(op, x, i);
+    case Convolution:
+      return convolution_at(op, x, index);
+    case MaxPool:
+    case AveragePool:
+      return pooled_at(op, x[0], index);
     case TensorFunction::Where:
       return operand(0) != 0 ? operand(1) : operand(2);
     default:
@@ -197,6 +264,26 @@ TensorOperation rows(TensorFunction f, TensorShape shape, std::int64_t length) {
   return op;
 }
 
+TensorOperation channel_norm(TensorShape shape, std::vector<TensorOperand> operands) {
+  TensorOperation op = tensor(BatchNorm, std::move(shape), std::move(operands));
+  op.epsilon = 0.01;
+  return op;
+}
+
+TensorOperation convolution(TensorShape shape, TensorOperand x, TensorOperand w, TensorWindow window,
+                            std::int64_t groups = 1) {
+  TensorOperation op = tensor(Convolution, std::move(shape), {std::move(x), std::move(w)});
+  op.window = std::move(window), op.groups = groups;
+  return op;
+}
+
+TensorOperation pool(TensorFunction f, TensorShape shape, TensorShape from, TensorWindow window,
+                     bool counts_padding = false) {
+  TensorOperation op = tensor(f, std::move(shape), {input(std::move(from))});
+  op.window = std::move(window), op.counts_padding = counts_padding;
+  return op;
+}
+
 TensorOperation selection(TensorShape shape, TensorOperand from, std::size_t axis, std::vector<std::int64_t> indices) {
   TensorOperation op = tensor(Select, std::move(shape), {std::move(from)});
   op.axis = axis, op.indices = std::move(indices);
@@ -211,7 +298,7 @@ TensorOperation concatenation(TensorShape shape, std::size_t axis, std::vector<T
 
 std::vector<TensorOperation> arithmetic_cases() {
   std::vector<TensorOperation> cases;
-  for (const TensorFunction f : {Add, Subtract, Multiply, Divide}) {
+  for (const TensorFunction f : {Add, Subtract, Multiply, Divide, Minimum, Maximum}) {
     cases.push_back(tensor(f, {2, 3, 4}, {input({2, 3, 4}), input({3, 1})}));
     cases.push_back(tensor(f, {2, 3}, {constant({}, {3}), input({2, 3})}));
     cases.push_back(tensor(f, {}, {input({}), input({})}));
@@ -256,9 +343,36 @@ std::vector<TensorOperation> other_cases() {
   };
 }
 
+/// Windows in one to three dimensions, with strides, dilations, unequal padding, groups and several leading samples.
+std::vector<TensorOperation> image_cases() {
+  const TensorWindow plain{{3, 3}, {1, 1}, {1, 1}, {0, 0}, {0, 0}}, padded{{3, 3}, {2, 2}, {1, 1}, {1, 1}, {1, 1}};
+  const TensorWindow uneven{{2, 3}, {2, 1}, {1, 2}, {1, 0}, {0, 3}}, wide{{5}, {2}, {2}, {4}, {4}};
+  const TensorWindow point{{1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+      cube{{2, 1, 2}, {1, 2, 1}, {1, 1, 1}, {0, 0, 1}, {0, 0, 1}};
+  return {
+      convolution({1, 4, 3, 4}, input({1, 2, 5, 6}), weights({4, 2, 3, 3}), plain),
+      convolution({1, 3, 3, 4}, input({1, 2, 5, 7}), weights({3, 2, 3, 3}), padded),
+      convolution({2, 4, 3, 5}, input({2, 4, 5, 6}), weights({4, 2, 2, 3}), uneven, 2),
+      convolution({1, 4, 3, 3}, input({1, 4, 5, 5}), weights({4, 1, 3, 3}), plain, 4),
+      convolution({1, 6, 3, 3}, input({1, 3, 5, 5}), weights({6, 1, 3, 3}), padded, 3),
+      convolution({1, 5, 2, 3}, input({1, 3, 2, 3}), weights({5, 3, 1, 1}), point),
+      convolution({1, 2, 5}, input({1, 3, 9}), input({2, 3, 5}), wide),
+      convolution({1, 2, 2, 2, 5}, input({1, 2, 3, 3, 4}), weights({2, 2, 2, 1, 2}), cube),
+      pool(MaxPool, {1, 2, 3, 4}, {1, 2, 5, 6}, plain),
+      pool(MaxPool, {2, 2, 3, 4}, {2, 2, 5, 7}, padded),
+      pool(MaxPool, {1, 1, 3, 5}, {1, 1, 5, 6}, uneven),
+      pool(AveragePool, {1, 2, 3, 4}, {1, 2, 5, 7}, padded),
+      pool(AveragePool, {2, 2, 3, 4}, {2, 2, 5, 7}, padded, true),
+      pool(AveragePool, {1, 2, 5}, {1, 2, 9}, wide),
+      channel_norm({1, 3, 2, 4}, {input({1, 3, 2, 4})}),
+      channel_norm({2, 3, 5}, {input({2, 3, 5})}),
+      channel_norm({2, 3, 5}, {input({2, 3, 5}), constant({3, 1}, {0.5, -1, 0}), constant({3, 1}, {0.5, 2, 1})}),
+  };
+}
+
 std::vector<TensorOperation> cases() {
   std::vector<TensorOperation> joined = arithmetic_cases();
-  for (TensorOperation& op : other_cases()) joined.push_back(std::move(op));
+  for (const auto& more : {other_cases(), image_cases()}) joined.insert(joined.end(), more.begin(), more.end());
   return joined;
 }
 
@@ -269,13 +383,21 @@ void move_from_zero(TensorFunction f, std::vector<double>& numbers) {
   for (double& x : numbers) x = is_positive ? std::abs(x) + 0.5 : x + std::copysign(0.5, x);
 }
 
+/// `whole` is computed for each of `parts`: the operation for each sample, or one for all of them where they share
+/// statistics.
 struct Case {
   Trial trial;
   TrialData data;
+  TensorOperation whole;
+  std::int64_t parts;
 };
 
 Case case_of(const TensorOperation& op, std::size_t width, std::int64_t samples = 2) {
-  Case c{{to_text(op), {.kind = OperationKind::Tensor}, samples, {}}, {}};
+  Case c{{to_text(op), {.kind = OperationKind::Tensor}, samples, {}}, {}, op, samples};
+  if (op.function == BatchNorm && op.operands.size() == 1) {
+    c.parts = 1;
+    c.whole.shape[0] = c.whole.operands[0].shape[0] *= samples;
+  }
   c.trial.op.columns = static_cast<int>(numbers_of(op.shape));
   c.trial.op.tensor = std::make_shared<const TensorOperation>(op);
   for (const TensorOperand& o : op.operands)
@@ -286,31 +408,31 @@ Case case_of(const TensorOperation& op, std::size_t width, std::int64_t samples 
   return c;
 }
 
-/// The operands of one sample. `place` is their place among the inputs.
-std::vector<Numbers> operands_of(const Case& c, std::int64_t sample) {
+/// The operands of one part. `place` is their place among the inputs.
+std::vector<Numbers> operands_of(const Case& c, std::int64_t part) {
   std::vector<Numbers> x;
   std::size_t place = 0;
-  for (const TensorOperand& o : c.trial.op.tensor->operands) {
+  for (const TensorOperand& o : c.whole.operands) {
     const std::int64_t count = numbers_of(o.shape);
     if (o.source == OperandSource::Constant) x.emplace_back(o.values.begin(), o.values.end());
     if (o.source == OperandSource::Weights) x.emplace_back(c.data.weights.begin(), c.data.weights.begin() + count);
     if (o.source != OperandSource::Input) continue;
-    const auto first = c.data.inputs[place++].begin() + sample * count;
+    const auto first = c.data.inputs[place++].begin() + part * count;
     x.emplace_back(first, first + count);
   }
   return x;
 }
 
-/// Central differences of the sum of the gradients times the outputs of a sample, by each number of operand k.
-Numbers slopes_of(const Case& c, std::int64_t sample, std::size_t k) {
+/// Central differences of the sum of the gradients times the outputs of a part, by each number of operand k.
+Numbers slopes_of(const Case& c, std::int64_t part, std::size_t k) {
   constexpr Real step = 0x1p-21L;
-  const TensorOperation& op = *c.trial.op.tensor;
-  std::vector<Numbers> x = operands_of(c, sample);
+  const TensorOperation& op = c.whole;
+  std::vector<Numbers> x = operands_of(c, part);
   const auto objective = [&] {
     Real sum = 0;
     const Numbers y = output_of(op, x);
     for (std::size_t i = 0; i < y.size(); ++i)
-      sum += y[i] * static_cast<Real>(c.data.d_output[static_cast<std::size_t>(sample) * y.size() + i]);
+      sum += y[i] * static_cast<Real>(c.data.d_output[static_cast<std::size_t>(part) * y.size() + i]);
     return sum;
   };
   Numbers slopes;
@@ -342,9 +464,9 @@ TEST_CASE("tensor operations are what their definitions say") {
       REQUIRE(cpu::has_kernel(c.trial.op));
       const auto kernels = cpu::make_kernels(width);
       const ComputedTrial computed(*kernels, c.trial, c.data);
-      for (std::int64_t s = 0; s < c.trial.samples; ++s)
-        check_near(computed.output, static_cast<std::size_t>(s * numbers_of(op.shape)),
-                   output_of(op, operands_of(c, s)), width == 4 ? 1e-5 : 1e-13);
+      for (std::int64_t part = 0; part < c.parts; ++part)
+        check_near(computed.output, static_cast<std::size_t>(part * numbers_of(c.whole.shape)),
+                   output_of(c.whole, operands_of(c, part)), width == 4 ? 1e-5 : 1e-13);
     }
 }
 
@@ -362,9 +484,9 @@ TEST_CASE("gradients of tensor operations are finite differences") {
     for (std::size_t k = 0; k < op.operands.size(); ++k) {
       if (op.operands[k].source == OperandSource::Constant) continue;
       const bool is_input = op.operands[k].source == OperandSource::Input;
-      for (std::int64_t s = 0; s < c.trial.samples; ++s) {
-        const Numbers slopes = slopes_of(c, s, k);
-        if (is_input) check_near(d_inputs[input], static_cast<std::size_t>(s) * slopes.size(), slopes, 1e-9);
+      for (std::int64_t part = 0; part < c.parts; ++part) {
+        const Numbers slopes = slopes_of(c, part, k);
+        if (is_input) check_near(d_inputs[input], static_cast<std::size_t>(part) * slopes.size(), slopes, 1e-9);
         sum.resize(is_input ? sum.size() : slopes.size());
         for (std::size_t i = 0; i < slopes.size() && !is_input; ++i) sum[i] += slopes[i];
       }

@@ -5,13 +5,7 @@
 
 #include <cmath>
 
-#include <fmt/core.h>
-
-#include "sim/core/random.hpp"
-#include "sim/experiment/scenario.hpp"
-#include "tests/backends/real/oracle.hpp"
-#include "tests/backends/real/run_case.hpp"
-#include "tests/support/files.hpp"
+#include "tests/backends/real/onnx_case.hpp"
 #include "tests/support/onnx_writer.hpp"
 
 namespace stagecraft::onnx_test {
@@ -98,32 +92,11 @@ class SmallTransformer {
   OnnxWriter file_;
 };
 
-ModelGraph small_model(const std::string& more = "", const std::string& bytes = SmallTransformer().bytes()) {
-  const std::string network = test::own_file("network.onnx", bytes);
-  return build_model(load_model_file(test::own_file(
-      "network.yaml", fmt::format("schema: model/1\nbuilder: onnx\nonnx: {}\nprecision: fp64\n{}", network, more))));
-}
-
 // ---------------------------------------------------------------- plain loops
 
 using Matrix = std::vector<std::vector<double>>;
 
-/// The weights of the stage by the name of their layer; some layers have two.
-struct NamedWeights {
-  const real::StageNet& net;
-  const Workload& workload;
-  const std::vector<double>& numbers;
-
-  /// The array that an operation of a layer owns.
-  const double* array(const std::string& layer) const {
-    for (const real::Node& n : net.nodes)
-      if (n.owns_weights && workload.layers[LayerId{n.layer}].name == layer) return numbers.data() + n.weights;
-    FAIL(layer);
-    return nullptr;
-  }
-};
-
-Matrix linear(const NamedWeights& w, const std::string& name, const Matrix& x, int columns) {
+Matrix linear(const test::NamedWeights& w, const std::string& name, const Matrix& x, int columns) {
   Matrix y(x.size(), std::vector<double>(columns));
   for (std::size_t r = 0; r < x.size(); ++r)
     for (int c = 0; c < columns; ++c) {
@@ -133,7 +106,7 @@ Matrix linear(const NamedWeights& w, const std::string& name, const Matrix& x, i
   return y;
 }
 
-Matrix norm(const NamedWeights& w, const std::string& name, Matrix x) {
+Matrix norm(const test::NamedWeights& w, const std::string& name, Matrix x) {
   for (std::vector<double>& row : x) {
     double mean = 0, variance = 0;
     for (const double v : row) mean += v / kWidth;
@@ -168,7 +141,7 @@ Matrix attended(const Matrix& qkv) {
   return y;
 }
 
-Matrix scores_of(const NamedWeights& w, const std::vector<double>& words) {
+Matrix scores_of(const test::NamedWeights& w, const std::vector<double>& words) {
   Matrix x(kTokens, std::vector<double>(kWidth));
   for (int r = 0; r < kTokens; ++r)
     for (int i = 0; i < kWidth; ++i)
@@ -192,81 +165,33 @@ double cross_entropy(const Matrix& scores, const std::vector<double>& targets) {
   return loss;
 }
 
-/// A stage for each part of the layers, cut where `cuts` says.
-Plan cut_at(const ModelGraph& model, const std::vector<std::string>& cuts, int micro_batches, int size) {
-  Plan plan;
-  plan.mini_batch = micro_batches * size;
-  for (const LayerId l : model.layers.ids()) {
-    const bool starts = std::find(cuts.begin(), cuts.end(), model.layers[l].name) != cuts.end();
-    if (starts || plan.stages.empty()) {
-      Stage& stage = plan.stages.emplace_back();
-      stage.name = fmt::format("s{}", plan.stage_count() - 1);
-      stage.place_on({DeviceId{plan.stage_count() - 1}});
-      stage.micro_batch_size = size;
-    }
-    plan.stages[StageId{plan.stage_count() - 1}].shape.layers.push_back(l);
-  }
-  test::connect(plan, model);
-  return plan;
-}
-
 }  // namespace
 
 TEST_CASE("onnx: the forward of an exported Transformer equals plain loops") {
-  const ModelGraph model = small_model("loss: cross_entropy\n");
-  const Training training = test::training_of(OptimizerKind::Sgd, 0.01);
-  const Plan plan = cut_at(model, {}, 1, 3);
-  const Workload workload = make_workload(model, plan, {}, training);
-  const real::StageNet net = real::compile_stage(workload, StageId{0}, 8);
-  std::vector<double> weights = real::initial_weights(net, workload, false);
-  Rng rng(3, "weights");  // Biases and scales are 0 and 1 at the start, which would hide them.
-  for (double& w : weights) w += rng.uniform(-0.2, 0.2);
-  const auto kernels = cpu::make_kernels(8);
-  real::DeviceMemory memory(*kernels);
-  const auto data = get_from(tasks::catalog(), "task", "random").make(workload.task, training.seed);
-  real::Array on_device(memory, 1, net.weights, real::Use::Weights);
-  kernels->upload(weights, on_device.data());
-  real::NetRun run(net, memory, *data);
-  real::Activations activations;
-  run.forward({.first = 0, .count = 3, .mini_batch = 3}, on_device.data(), false, activations);
-
-  double expected = 0;
-  for (int sample = 0; sample < 3; ++sample) {
-    std::vector<double> words(kTokens), targets(kTokens);
-    data->input(0, 0, sample, words);
-    data->target(0, sample, targets);
-    expected += cross_entropy(scores_of({net, workload, weights}, words), targets) / 3;
-  }
-  CHECK(run.loss(activations.losses) == doctest::Approx(expected).epsilon(1e-12));
+  const ModelGraph model = test::onnx_model(SmallTransformer().bytes(), "loss: cross_entropy\n");
+  test::check_loss(model, 3, [](const test::NamedWeights& weights, const Dataset& data) {
+    double loss = 0;
+    for (int sample = 0; sample < 3; ++sample) {
+      std::vector<double> words(kTokens), targets(kTokens);
+      data.input(0, 0, sample, words);
+      data.target(0, sample, targets);
+      loss += cross_entropy(scores_of(weights, words), targets) / 3;
+    }
+    return loss;
+  });
 }
 
 TEST_CASE("onnx: training in stages equals training without, to the last bit") {
-  const ModelGraph model = small_model("loss: cross_entropy\n");
-  using Cuts = std::vector<std::string>;
-  const std::pair<const char*, Cuts> cases[] = {{"graph", {"first.mean", "second.q", "h.product"}},
-                                                {"gpipe", {"first.mean", "second.q", "h.product"}},
-                                                {"graph", {"masked", "up", "last.s"}},
-                                                {"zb-h1", {"second.mean"}}};
-  for (const auto& one : cases) {
-    const char* const schedule = one.first;
-    CAPTURE(schedule);
-    const Plan plan = cut_at(model, one.second, 4, 2);
-    CAPTURE(plan.stage_count());
-    const Training training = test::training_of(OptimizerKind::Adam, 0.01);
-    const WeightsRule& rule = test::policy("flush");
-    const test::RealRun run =
-        test::really_run(test::real_program(schedule, plan, rule, 3), model, plan, rule, training);
-    const test::Expected expected = test::sequential(model, training, 4, 2, 3);
-    CHECK(run.learnt().losses == expected.losses);
-    std::vector<double> joined;
-    for (const auto& stage : run.learnt().weights) joined.insert(joined.end(), stage.begin(), stage.end());
-    CHECK(joined == expected.weights[StageId{0}]);
-  }
+  const ModelGraph model = test::onnx_model(SmallTransformer().bytes(), "loss: cross_entropy\n");
+  test::check_stages(model, "graph", {"first.mean", "second.q", "h.product"});
+  test::check_stages(model, "gpipe", {"first.mean", "second.q", "h.product"});
+  test::check_stages(model, "graph", {"masked", "up", "last.s"});
+  test::check_stages(model, "zb-h1", {"second.mean"});
 }
 
 TEST_CASE("onnx: several tensors cross an edge, and a shared table stays in one stage") {
-  const ModelGraph model = small_model();
-  const Plan plan = cut_at(model, {"qk"}, 2, 1);
+  const ModelGraph model = test::onnx_model(SmallTransformer().bytes());
+  const Plan plan = test::cut_at(model, {"qk"}, 2, 1);
   const Workload workload = make_workload(model, plan, {}, test::training_of(OptimizerKind::Sgd, 0.01));
   CHECK(workload.tensors[0].size() == 2);  // The queries, keys and values in one, and what the sum after them reads.
   CHECK(model.find("loss of the output").has_value());
@@ -274,12 +199,12 @@ TEST_CASE("onnx: several tensors cross an edge, and a shared table stays in one 
 
 TEST_CASE("onnx: what no kernel computes is refused with its operator and its node") {
   OnnxWriter file;
-  file.input("x", {"batch", 3, 8, 8}).weights("k", {4, 3, 3, 3});
-  file.output(file.node("Conv", {"x", "k"}, "stem"));
-  const ModelGraph model = small_model("", file.bytes());
-  const Operation& conv = model.layers[LayerId{1}].operations.back();
-  CHECK(!cpu::has_kernel(conv));
-  CHECK(to_text(conv) == "Conv 1x4x6x6");
+  file.input("x", {"batch", 3, 8, 8}).weights("k", {3, 4, 3, 3});
+  file.output(file.node("ConvTranspose", {"x", "k"}, "up"));
+  const ModelGraph model = test::onnx_model(file.bytes());
+  const Operation& up = model.layers[LayerId{1}].operations.back();
+  CHECK(!cpu::has_kernel(up));
+  CHECK(to_text(up) == "ConvTranspose 1x4x10x10");
 }
 
 }  // namespace stagecraft::onnx_test
