@@ -85,11 +85,15 @@ struct Channels {
   std::int64_t count, runs, length, step;
 
   template <class T, class Value>
-  T mean(Value&& value) const {
+  T total(Value&& value) const {
     T total = 0;
     for (std::int64_t r = 0; r < runs; ++r)
       total += sum<T>(length, [&, first = r * step](std::int64_t i) { return value(first + i); });
-    return total / static_cast<T>(runs * length);
+    return total;
+  }
+  template <class T, class Value>
+  T mean(Value&& value) const {
+    return total<T>(value) / static_cast<T>(runs * length);
   }
   template <class T, class Value>
   void write(bool add, T* to, Value&& value) const {
@@ -108,11 +112,11 @@ Channels channels_of(const TensorCall<T>& call) {
 template <class T>
 RowStatistics<T> channel_statistics(const TensorCall<T>& call, const Channels& channels, std::int64_t c) {
   const T* const x = call.operands[0] + c * channels.length;
-  const bool is_given = call.operands.size() > 1;
+  const bool is_given = call.operands.size() > 2;
   RowStatistics<T> s;
-  s.mean = is_given ? call.operands[1][c] : channels.mean<T>([=](std::int64_t i) { return x[i]; });
+  s.mean = is_given ? call.operands[2][c] : channels.mean<T>([=](std::int64_t i) { return x[i]; });
   const T variance =
-      is_given ? call.operands[2][c]
+      is_given ? call.operands[3][c]
                : channels.mean<T>([=, mean = s.mean](std::int64_t i) { return (x[i] - mean) * (x[i] - mean); });
   s.inverse = 1 / std::sqrt(variance + static_cast<T>(call.op.epsilon));
   return s;
@@ -124,24 +128,32 @@ void batch_norm_value(const TensorCall<T>& call, T* output) {
   for (std::int64_t c = 0; c < channels.count; ++c) {
     const RowStatistics<T> s = channel_statistics(call, channels, c);
     const T* const x = call.operands[0] + c * channels.length;
-    channels.write(false, output + c * channels.length, [=](std::int64_t i) { return (x[i] - s.mean) * s.inverse; });
+    channels.write(false, output + c * channels.length,
+                   [=, scale = call.operands[1][c] * s.inverse](std::int64_t i) { return (x[i] - s.mean) * scale; });
   }
 }
 
-/// With statistics of the micro-batch as norm_gradient(), else g / deviation.
+/// With n the normalized numbers: sum(g n) for the scale. For x the scale times the result of norm_gradient() with
+/// statistics of the micro-batch, else times g / deviation.
 template <class T>
 void batch_norm_gradient(const TensorCall<T>& call, std::size_t operand, T* to) {
-  if (operand != 0) return;
+  if (operand > 1) return;
   const Channels channels = channels_of(call);
   for (std::int64_t c = 0; c < channels.count; ++c) {
     const RowStatistics<T> s = channel_statistics(call, channels, c);
     const T *const x = call.operands[0] + c * channels.length, *const g = call.d_output + c * channels.length;
     const auto normal = [=](std::int64_t i) { return (x[i] - s.mean) * s.inverse; };
-    const bool is_given = call.operands.size() > 1;
+    const auto slope = [=](std::int64_t i) { return g[i] * normal(i); };
+    if (operand == 1) {
+      to[c] += channels.total<T>(slope);
+      continue;
+    }
+    const bool is_given = call.operands.size() > 2;
     const T mean = is_given ? T{0} : channels.mean<T>([=](std::int64_t i) { return g[i]; });
-    const T along = is_given ? T{0} : channels.mean<T>([=](std::int64_t i) { return g[i] * normal(i); });
-    channels.write(true, to + c * channels.length,
-                   [=](std::int64_t i) { return s.inverse * (g[i] - mean - normal(i) * along); });
+    const T along = is_given ? T{0} : channels.mean<T>(slope);
+    channels.write(true, to + c * channels.length, [=, scale = call.operands[1][c] * s.inverse](std::int64_t i) {
+      return scale * (g[i] - mean - normal(i) * along);
+    });
   }
 }
 

@@ -58,7 +58,8 @@ bool starts_as_given(const TensorOperation& op, double* numbers) {
     std::copy(weights.values.begin(), weights.values.end(), numbers);
     return true;
   }
-  const bool multiplies = op.function == TensorFunction::Multiply || op.function == TensorFunction::Divide;
+  const bool multiplies = op.function == TensorFunction::Multiply || op.function == TensorFunction::Divide ||
+                          op.function == TensorFunction::BatchNorm;
   if (multiplies) std::fill_n(numbers, numbers_of(weights.shape), 1.0);
   return multiplies || op.function == TensorFunction::Add || op.function == TensorFunction::Subtract;
 }

@@ -476,15 +476,16 @@ class LayerOperations {
     if (shape.size() < 2 || call.integer("spatial", 1) == 0) return unknown(step.node->type, id);
     TensorOperation op = with(BatchNorm, step, id);
     op.epsilon = real(step, "epsilon", 1e-5);
-    std::vector<ResolvedOperand> operands{resolve_input(step, 0)};
+    if (!call.input(1).constant) return unknown("BatchNormalization with a computed scale", id);
+    ResolvedOperand x = resolve_input(step, 0);
+    if (x.operand.source == OperandSource::Weights) x = copy_of(std::move(x));  // Its gradient reads x.
+    std::vector<ResolvedOperand> operands{std::move(x), per_channel(step, 1, shape)};
     for (std::size_t i = 3; i < 5 && !trains; ++i) {
       const Tensor& statistic = call.input(i);
       if (!statistic.constant || !statistic.values) return unknown("BatchNormalization without statistics", id);
       operands.push_back({{OperandSource::Constant, channel_shape(shape), *statistic.values}});
     }
-    ResolvedOperand y = add(std::move(op), std::move(operands));
-    y = add(with(Multiply, step, id), {std::move(y), per_channel(step, 1, shape)});
-    return add(with(Add, step, id), {std::move(y), per_channel(step, 2, shape)});
+    return add(with(Add, step, id), {add(std::move(op), std::move(operands)), per_channel(step, 2, shape)});
   }
 
   /// Bounds are inputs since opset 11, attributes before.

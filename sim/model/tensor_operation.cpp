@@ -83,8 +83,16 @@ bool reads_output(TensorFunction function) {
 
 bool takes_weights(TensorFunction function) {
   using enum TensorFunction;
-  const bool reads_others = function == Product || function == Convolution || function == Multiply || function == Where;
-  return reads_others || (!reads_operands(function) && !reads_output(function));
+  switch (function) {
+    case Product:
+    case BatchNorm:
+    case Convolution:
+    case Multiply:
+    case Where:
+      return true;
+    default:
+      return !reads_operands(function) && !reads_output(function);
+  }
 }
 
 std::string to_text(const TensorOperation& op) {

@@ -115,10 +115,10 @@ TEST_CASE("onnx: convolutions, pooling and batch norms have their operations") {
   file.output(file.node("GlobalAveragePool", {"largest"}, "mean of all"));
   CHECK(computed(file) ==
         Lines{"x: input 27x9", "conv: Conv 1x4x4x4 of 1x3x9x9 and 4x3x3x3 <k>; Conv 1x4x4x4 of 1x4x4x4 and 4x1x1 <b>",
-              "given: BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 and 4x1x1; BatchNormalization "
-              "1x4x4x4 of 1x4x4x4 and 4x1x1 <g>; BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 <h>",
-              "own: BatchNormalization 1x4x4x4 of 1x4x4x4; BatchNormalization 1x4x4x4 of 1x4x4x4 and "
-              "4x1x1 <g>; BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 <h>",
+              "given: BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 and 4x1x1 and 4x1x1 <g>; BatchNormalization "
+              "1x4x4x4 of 1x4x4x4 and 4x1x1 <h>",
+              "own: BatchNormalization 1x4x4x4 of 1x4x4x4 and 4x1x1 <g>; BatchNormalization 1x4x4x4 of 1x4x4x4 and "
+              "4x1x1 <h>",
               "pool: MaxPool 1x4x3x3 of 1x4x4x4 by 2x2", "largest: GlobalMaxPool 1x4x1x1 of 1x4x3x3 by 3x3",
               "mean of all: GlobalAveragePool 1x4x1x1 of 1x4x1x1"});
 }
@@ -147,11 +147,15 @@ TEST_CASE("onnx: what nothing computes is an operation without a function") {
   file.node("ConvTranspose", {"x", "k"}, "up");
   file.node("AveragePool", {"up"}, "partly", {{"kernel_shape", two}, {"ceil_mode", 1}, {"count_include_pad", 1}});
   file.node("MaxPool", {"partly"}, "empty", {{"kernel_shape", Shape{1, 1}}, {"pads", pads}});
-  file.output(file.node("BatchNormalization", {"empty", "g", "g", "m", "m"}, "n"));
+  file.node("BatchNormalization", {"empty", "g", "g", "m", "m"}, "n");
+  file.numbers("four", {4}).node("Reshape", {file.node("GlobalMaxPool", {"n"}, "scale"), "four"}, "flat");
+  file.output(file.node("BatchNormalization", {"n", "flat", "g", "m", "m"}, "scaled", {{"training_mode", 1}}));
   CHECK(computed(file) == Lines{"x: input 24x8", "up: ConvTranspose 1x4x10x10",
                                 "partly: AveragePool with ceil_mode and count_include_pad 1x4x9x9",
                                 "empty: MaxPool of padding alone 1x4x11x11",
-                                "n: BatchNormalization without statistics 1x4x11x11"});
+                                "n: BatchNormalization without statistics 1x4x11x11",
+                                "scale: GlobalMaxPool 1x4x1x1 of 1x4x11x11 by 11x11",
+                                "scaled: BatchNormalization with a computed scale 1x4x11x11"});
 }
 
 TEST_CASE("onnx: views have the strides of their numbers") {

@@ -40,7 +40,7 @@ add_custom_target(stagecraft_pages ALL DEPENDS "${pages}/stagecraft.1")
 set(data "${CMAKE_INSTALL_DATADIR}")
 install(TARGETS stagecraft)
 install(DIRECTORY models topologies scenarios DESTINATION "${data}/stagecraft" FILES_MATCHING
-  PATTERN "*.yaml" PATTERN "*.csv" PATTERN "schema/*.json")
+  PATTERN "*.yaml" PATTERN "*.csv" PATTERN "*.onnx" PATTERN "schema/*.json")
 install(FILES "${pages}/stagecraft.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES "${pages}/stagecraft" DESTINATION "${data}/bash-completion/completions")
 install(FILES "${pages}/_stagecraft" DESTINATION "${data}/zsh/vendor-completions")

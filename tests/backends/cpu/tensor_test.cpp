@@ -181,8 +181,8 @@ Real channel_norm_at(const TensorOperation& op, const std::vector<Numbers>& x, s
   each([&](Real v) { mean += v, ++count; });
   mean /= count;
   each([&](Real v) { variance += (v - mean) * (v - mean) / count; });
-  if (x.size() > 1) mean = x[1][channel], variance = x[2][channel];
-  return (x[0][i] - mean) / std::sqrt(variance + static_cast<Real>(op.epsilon));
+  if (x.size() > 2) mean = x[2][channel], variance = x[3][channel];
+  return x[1][channel] * (x[0][i] - mean) / std::sqrt(variance + static_cast<Real>(op.epsilon));
 }
 
 Real concatenated_at(const TensorOperation& op, const std::vector<Numbers>& x, TensorShape index) {
@@ -364,9 +364,10 @@ std::vector<TensorOperation> image_cases() {
       pool(AveragePool, {1, 2, 3, 4}, {1, 2, 5, 7}, padded),
       pool(AveragePool, {2, 2, 3, 4}, {2, 2, 5, 7}, padded, true),
       pool(AveragePool, {1, 2, 5}, {1, 2, 9}, wide),
-      channel_norm({1, 3, 2, 4}, {input({1, 3, 2, 4})}),
-      channel_norm({2, 3, 5}, {input({2, 3, 5})}),
-      channel_norm({2, 3, 5}, {input({2, 3, 5}), constant({3, 1}, {0.5, -1, 0}), constant({3, 1}, {0.5, 2, 1})}),
+      channel_norm({1, 3, 2, 4}, {input({1, 3, 2, 4}), weights({3, 1, 1})}),
+      channel_norm({2, 3, 5}, {input({2, 3, 5}), constant({3, 1}, {0.5, 1, -2})}),
+      channel_norm({2, 3, 5},
+                   {input({2, 3, 5}), weights({3, 1}), constant({3, 1}, {0.5, -1, 0}), constant({3, 1}, {0.5, 2, 1})}),
   };
 }
 
@@ -394,7 +395,7 @@ struct Case {
 
 Case case_of(const TensorOperation& op, std::size_t width, std::int64_t samples = 2) {
   Case c{{to_text(op), {.kind = OperationKind::Tensor}, samples, {}}, {}, op, samples};
-  if (op.function == BatchNorm && op.operands.size() == 1) {
+  if (op.function == BatchNorm && op.operands.size() == 2) {
     c.parts = 1;
     c.whole.shape[0] = c.whole.operands[0].shape[0] *= samples;
   }
