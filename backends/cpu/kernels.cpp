@@ -157,6 +157,9 @@ class CpuKernels final : public real::Kernels {
   void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
     divided_cross_entropy<T>(step, call, rows);
   }
+  void divided_scores(real::ScoreStep step, const real::Call& call, const real::ScoreRecords& records) override {
+    cpu::divided_scores<T>(step, call, records);
+  }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

@@ -93,6 +93,9 @@ void attention_part_gradient(const real::Call&, const real::KeyPart&, const real
 /// One step of a cross entropy over classes that devices divide; see real::DividedLoss.
 template <class T>
 void divided_cross_entropy(real::DividedLossStep, const real::Call&, const real::DividedLoss&);
+/// One step of a cross entropy over words that the ranks of a pipeline divide; see real::ScoreRecords.
+template <class T>
+void divided_scores(real::ScoreStep, const real::Call&, const real::ScoreRecords&);
 
 template <class T>
 T* numbers(const real::Tensor& tensor) {

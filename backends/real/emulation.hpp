@@ -37,7 +37,7 @@ class Emulation : public Actions, public RemoteBuffers {
   std::size_t share_bytes(InstructionId member) override;
   void pack_share(InstructionId member, void* into) override;
   void finish(int index, std::span<const void* const>) override { collective(index); }
-  std::size_t number_bytes() const override { return 1; }
+  std::size_t number_bytes(int) const override { return 1; }
   void add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) override;
   void finish_sum(int index, const void*) override { move(array_bytes(p_.collectives[index])); }
 

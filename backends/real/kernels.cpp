@@ -153,4 +153,8 @@ void Kernels::divided_loss(DividedLossStep, const Call&, const DividedLoss&) {
   throw InternalError("this backend has no kernel for a loss over divided classes");
 }
 
+void Kernels::divided_scores(ScoreStep, const Call&, const ScoreRecords&) {
+  throw InternalError("this backend has no kernel for scores that the ranks of a pipeline divide");
+}
+
 }  // namespace stagecraft::real

@@ -77,6 +77,24 @@ struct DividedLoss {
 };
 enum class DividedLossStep : std::uint8_t { Largest, Sums, Gradient };
 
+/// Cross entropy over words that the ranks of a pipeline divide. A rank knows of each row a record, numbers that lie
+/// side by side: the largest score, the sum of exp(score - largest), and the score of the target, or 0 where another
+/// rank has it. With `width` columns of W in addition the sums of exp(score - largest) W, and W of the target, so that
+/// joint records give the gradient of the input of the scores (Yeung et al., arXiv 2411.05288, algorithm 2).
+struct ScoreRecords {
+  Tensor here, joint;      ///< This rank's records; those that all ranks have joined, in the order of the ranks.
+  std::int64_t width = 0;  ///< 0: without the gradient.
+
+  static constexpr std::int64_t kStatistics = 3;
+  static constexpr std::int64_t columns(std::int64_t width) { return kStatistics + 2 * width; }
+};
+enum class ScoreStep : std::uint8_t {
+  Record,        ///< Makes `here`, without the sums of W, and Call::saved, exp(score - largest); weights are W.
+  Join,          ///< Adds `here` to `joint`, without a Call.
+  Gradient,      ///< Makes the loss of all rows, and the gradient of the scores from Call::saved.
+  InputGradient  ///< Makes the gradient of the input of the scores, as output.
+};
+
 /// Attention over one part of the keys and values after another (Milakov and Gimelshein, 2018; Liu et al., Ring
 /// Attention, ICLR 2024). For each sample and head, `saved` has the largest score of each row, then the sum of
 /// exp(score - largest), over the parts so far; the output is not divided by that sum before the last part.
@@ -111,7 +129,8 @@ struct UpdateOptions {
 
 /// The arithmetic of one device, in one number type. Calls take effect in order. Gradients of weights are added to what
 /// is there, in the order of the calls; nothing depends on addresses, so equal calls give equal bits. One thread
-/// computes at a time; memory, copy and add may be called by others meanwhile, for messages.
+/// computes at a time; memory, copy, add, embeddings and ScoreStep::Join may be called by others meanwhile, for
+/// messages.
 class Kernels {
  public:
   virtual ~Kernels() = default;
@@ -156,6 +175,7 @@ class Kernels {
   /// Adds to the gradients of Q, in the columns of the input that Q has, and of the keys and values of this part.
   virtual void attention_part_gradient(const Call&, const KeyPart&, Tensor d_output, Tensor d_input, Tensor d_keys);
   virtual void divided_loss(DividedLossStep, const Call&, const DividedLoss&);
+  virtual void divided_scores(ScoreStep, const Call&, const ScoreRecords&);
 
   /// All arrays are wide. `to` may be `from`: then in place.
   virtual void update(const OptimizerRule&, const UpdateOptions&, std::int64_t count, const void* gradient,

@@ -276,7 +276,8 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
   for (std::size_t v = 0; v < users.size(); ++v) users[v] = net_->values[v].users;
   for (const Crossing& c : net_->outputs)
     for (const int v : c.values) ++users[v];
-  for (std::size_t n = 0; n < net_->nodes.size(); ++n) {
+  if (net_->scored >= 0) ++users[net_->scored];
+  for (std::size_t n = 0; n < net_->pass_nodes; ++n) {
     const Node& node = net_->nodes[n];
     const Lap lap(watch_, LayerPass::Forward, n);
     run_node(node, n, s, weights, a);
@@ -333,6 +334,14 @@ void NetRun::input_side_of(std::size_t n, const Samples& s, const Call& c, Activ
                                               d_input);
 }
 
+/// The gradient of the weights of a node, of all samples.
+void NetRun::add_weight_gradients(std::size_t n, const Call& c, const Samples& s, const Tensor& d_output,
+                                  void* sum) const {
+  each_length(n, c, s, [&](const Call& one, auto&& slice, std::size_t) {
+    add_weight_gradient(net_->nodes[n], one, slice(d_output), sum);
+  });
+}
+
 void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights, bool input_side, void* sum,
                            Activations& a) const {
   const Node& node = net_->nodes[n];
@@ -359,10 +368,7 @@ void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights,
   if (again) a.saved[n] = {};
   if (sum != nullptr && node.count > 0) {
     const Lap lap(watch_, LayerPass::WeightGradient, n);
-    const Tensor d_output = a.gradients[node.output].tensor();
-    each_length(n, c, s, [&](const Call& one, auto&& slice, std::size_t) {
-      add_weight_gradient(node, one, slice(d_output), sum);
-    });
+    add_weight_gradients(n, c, s, a.gradients[node.output].tensor(), sum);
   }
   // The weights of the node may still wait for it.
   if (node.output >= 0 && (sum != nullptr || node.count == 0)) a.gradients[node.output] = {};
@@ -371,7 +377,7 @@ void NetRun::backward_node(std::size_t n, const Samples& s, const void* weights,
 void NetRun::backward(const Samples& s, const void* weights, bool input_side, void* sum, Activations& a,
                       const std::function<void(std::size_t node)>& after_node) const {
   a.gradients.resize(net_->values.size());
-  for (std::size_t n = net_->nodes.size(); n-- > 0;) {
+  for (std::size_t n = net_->pass_nodes; n-- > 0;) {
     backward_node(n, s, weights, input_side, sum, a);
     if (after_node) after_node(n);
   }

@@ -84,6 +84,18 @@ class NetRun {
                 const std::function<void(std::size_t node)>& after_node = {}) const;
   /// The sum of what the loss operations gave; waits for them.
   double loss(const std::vector<Array>& losses) const;
+  /// The part of a vocabulary that all ranks of a pipeline divide. look_up() gives what the words that are here make of
+  /// an embedding, and zeros for others.
+  Array look_up(const Samples&, const void* weights) const;
+  void look_up_gradient(const Samples&, const Array& d_embedding, void* sum) const;
+  /// The records of scores over the words that are here, with or without the gradient of their input.
+  Array record_scores(const Samples&, const void* weights, const Array& input, bool with_gradient, Activations&) const;
+  /// After record_scores(): adds the gradient of the weights and gives the loss over all words. Gives the part of the
+  /// gradient of the input that these words have, unless records have it.
+  double scores_gradient(const Samples&, const void* weights, const ScoreRecords&, void* sum, Activations&,
+                         Array* d_input) const;
+  /// The gradient of the input of the scores, from joint records.
+  Array recorded_gradient(const Samples&, const ScoreRecords&) const;
   /// A value that is not finite, as a sentence; empty: there is none.
   std::string not_finite(const Activations&, const Workload&) const;
 
@@ -91,6 +103,7 @@ class NetRun {
   void backward_node(std::size_t n, const Samples&, const void* weights, bool input_side, void* sum,
                      Activations&) const;
   void run_node(const Node&, std::size_t n, const Samples&, const void* weights, Activations&) const;
+  Call loss_call(const Samples&, const void* weights, const Tensor& target, const Activations&) const;
   std::int64_t data_numbers(const Node&) const;
   void make_data(const Node&, const Samples&, Array& into) const;
   void make_sequence_data(const Node&, const Samples&, Array& into) const;
@@ -108,6 +121,7 @@ class NetRun {
   Tensor part_of(const WeightSection&, void* parts) const;
   const void* weights_of(const Node&, const void* weights, Array& gathered) const;
   void add_weight_gradient(const Node&, const Call&, const Tensor& d_output, void* sum) const;
+  void add_weight_gradients(std::size_t n, const Call&, const Samples&, const Tensor& d_output, void* sum) const;
   std::int64_t saved_numbers(const Node&, const Samples&) const;
   static bool only_exchanges(const Node& n) {
     return n.exchange != Exchange::None && n.exchange != Exchange::DividedLoss && n.exchange != Exchange::RingKeys;

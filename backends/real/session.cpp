@@ -44,8 +44,11 @@ void require_copies_apart(const Workload& workload) {
                          "an even number of stages; --backend ideal or simgrid");
 }
 
-/// Exchanges inside of instructions have no mixed precision.
+/// Exchanges inside of instructions, and of parts of a vocabulary, have no mixed precision.
 void require_undivided(const Workload& workload) {
+  if (!workload.vocabulary.empty())
+    throw InputError("a vocabulary that all ranks divide is not computed in mixed precision",
+                     "--set model.precision=fp32; or plan.vocabulary: ends");
   for (const StageWorkload& stage : workload.stages)
     if (stage.degrees.divides() || stage.degrees.context > 1 || stage.sharding != StateSharding::None)
       throw InputError(
@@ -98,6 +101,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
                      "give the model relu and the loss sum_square, and take the task integers");
   const TaskDef& task = get_from(tasks::catalog(), "task", w_.training.task);
   data_ = task.make(shape, w_.training.seed);
+  if (!w_.vocabulary.empty()) open_vocabulary();
   std::vector<DeviceMemory*> memories;
   for (const auto& m : memories_) memories.push_back(m.get());
   transfers_ = std::make_unique<TransferTensors>(
@@ -127,7 +131,8 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
           std::move(sections),
           {stage.degrees.expert, stage.degrees.expert_tensor, stage.place(r).expert, stage.place(r).expert_tensor},
           stage.data_ranks() > 1 ? stage.sharding : StateSharding::None,
-          stage.reshard};
+          stage.reshard,
+          vocabulary_.empty() ? nullptr : vocabulary_[device].get()};
       replicas[r] =
           std::make_unique<StageExecutor>(net(id, r), place, program, memory, *transfers_, *data_, new_store(id, r));
     }
@@ -145,7 +150,7 @@ void Session::compile_nets() {
     whole_nets_.push_back(compile_stage(w_, s, width_));
     auto& members = nets_.emplace_back();
     const Degrees& d = stage.degrees;
-    if (!d.divides()) members.push_back(compile_stage(w_, s, width_));
+    if (!d.divides()) members.push_back(compile_part(w_, s, {}, width_));
     for (int m = 0; m < std::lcm(d.group(), d.expert * d.expert_tensor) && d.divides(); ++m)
       members.push_back(compile_part(w_, s, stage.place(m), width_));
   }
@@ -202,7 +207,8 @@ std::unique_ptr<WeightStore> Session::new_store(StageId s, int replica) const {
   const StageWorkload& stage = w_.stages[s];
   const DeviceId device = stage.replicas[replica].device;
   std::vector<double> start = starts_[s];
-  if (stage.degrees.divides()) start = part_of_weights(net(s, replica), whole_nets_[s], start);
+  const bool has_words = stage.vocabulary_rank >= 0;
+  if (stage.degrees.divides() || has_words) start = part_of_weights(net(s, replica), whole_nets_[s], start);
   std::vector<UpdatedRange> updated;
   const std::vector<WeightSection> sections = weight_sections(net(s, replica), stage, replica);
   for (const WeightSection& section : sections) {
@@ -314,6 +320,7 @@ void Session::carry(int transfer) {
 void Session::collective(int index) {
   const CollectiveCall& c = p_.collectives[index];
   if (c.purpose == Purpose::Stash) return copy_stash(index);
+  if (c.purpose == Purpose::Vocabulary) return meet(index);
   if (!only_waits(c)) run_collective(p_, c, *this);
 }
 
@@ -329,11 +336,13 @@ void Session::copy_stash(int index) {
 
 void Session::finish(int index, std::span<const void* const> shares) {
   const CollectiveCall& c = p_.collectives[index];
+  if (c.purpose == Purpose::Vocabulary) return finish_exchange(index, shares);
   if (!only_waits(c)) finish_collective(p_, c, *this, shares);
 }
 
 /// Gradients of experts are summed in the update, where other devices have copies of experts.
 std::int64_t Session::numbers(const CollectiveCall& c) {
+  if (c.purpose == Purpose::Vocabulary) return numbers_exchanged(c);
   const std::int64_t dense = net_on(p_.at(c.first)).dense_weights;
   const int index = p_.at(c.first).collective();
   return buckets_.is_bucket(index) ? buckets_.range(index, dense).count : dense;
@@ -342,6 +351,7 @@ std::int64_t Session::numbers(const CollectiveCall& c) {
 MemberArrays Session::arrays(InstructionId member) {
   const Instruction& i = p_.at(member);
   const CollectiveCall& c = p_.collective(i);
+  if (c.purpose == Purpose::Vocabulary) return exchanged_arrays(member);
   StageExecutor& stage = stage_on(i.stage, i.device);
   const bool in_part = buckets_.is_bucket(i.collective());
   const std::int64_t first = in_part ? buckets_.range(i.collective(), stage.net().dense_weights).first : 0;
@@ -364,17 +374,25 @@ void Session::pack_share(InstructionId member, void* into) {
     kernels_of(member)->copy(arrays(member).input.data, into, bytes);
 }
 
-std::size_t Session::number_bytes() const { return wide_width(width_); }
+std::size_t Session::number_bytes(int index) const {
+  const CollectiveCall& c = p_.collectives[index];
+  const bool joins = c.purpose == Purpose::Vocabulary && exchange_of(p_, c) == VocabularyExchange::Scores;
+  return wide_width(width_) * (joins ? first_part_.shape(VocabularyExchange::Scores).columns : 1);
+}
 
 void Session::add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) {
   const CollectiveCall& c = p_.collectives[index];
+  if (c.purpose == Purpose::Vocabulary && exchange_of(p_, c) == VocabularyExchange::Scores)
+    return add_up_records(index, parts, bytes, sum);
   for (int m = 0; m < c.members; ++m)
     if (Kernels* const kernels = kernels_of(c.member(m))) return real::add_up(*kernels, parts, bytes, sum);
 }
 
 void Session::finish_sum(int index, const void* sum) {
   const CollectiveCall& c = p_.collectives[index];
-  if (!only_waits(c)) real::finish_sum(c, *this, sum);
+  if (only_waits(c) || numbers(c) == 0) return;
+  real::finish_sum(c, *this, sum);
+  if (c.purpose == Purpose::Vocabulary) complete_exchange(c);
 }
 
 void Session::require_finite() const {

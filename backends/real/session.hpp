@@ -16,6 +16,7 @@
 #include "backends/real/stage_executor.hpp"
 #include "backends/real/thread_communicator.hpp"
 #include "backends/real/transfer_tensors.hpp"
+#include "backends/real/vocabulary_rank.hpp"
 
 namespace stagecraft::real {
 
@@ -56,11 +57,11 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   std::size_t share_bytes(InstructionId member) override;
   void pack_share(InstructionId member, void* into) override;
   void finish(int index, std::span<const void* const> shares) override;
-  std::size_t number_bytes() const override;
+  std::size_t number_bytes(int index) const override;
   void add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) override;
   void finish_sum(int index, const void* sum) override;
 
-  /// Collectives work in place on the gradients of their members.
+  /// Collectives work in place on the gradients of their members, or on what ranks exchange for a vocabulary.
   std::int64_t numbers(const CollectiveCall&) override;
   MemberArrays arrays(InstructionId member) override;
   /// Divided gradients are summed in every backward, so nothing is left for a collective but that all members wait.
@@ -92,6 +93,15 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
  private:
   void prepare_data();
   void copy_stash(int index);
+  // In session_vocabulary.cpp: collectives of a vocabulary that all ranks of a pipeline divide.
+  void open_vocabulary();
+  VocabularyRank& vocabulary_on(InstructionId member) { return *vocabulary_[p_.at(member).device]; }
+  std::int64_t numbers_exchanged(const CollectiveCall&) const;
+  MemberArrays exchanged_arrays(InstructionId member);
+  void meet(int index);
+  void finish_exchange(int index, std::span<const void* const> shares);
+  void add_up_records(int index, std::span<const void* const> parts, std::size_t bytes, void* sum);
+  void complete_exchange(const CollectiveCall&);
   void compute_in_buckets(InstructionId, StageExecutor&);
   void compile_nets();
   GroupMember group_of(StageId, const std::vector<DeviceId>& devices, DeviceId member);
@@ -127,6 +137,8 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   IdVector<DeviceId, std::unique_ptr<DeviceMemory>> hosts_;
   std::unique_ptr<TransferTensors> transfers_;
   IdVector<StageId, std::vector<std::unique_ptr<StageExecutor>>> stages_;  ///< [stage][replica]
+  VocabularyPart first_part_;                                       ///< Any stage's: sizes are the same for all ranks.
+  IdVector<DeviceId, std::unique_ptr<VocabularyRank>> vocabulary_;  ///< Null where no vocabulary is divided.
   IdVector<StageId, std::vector<double>> starts_;  ///< Initial weights of undivided stages, until no store or rewind()
                                                    ///< needs them.
   IdVector<InstructionId, std::int32_t> versions_;

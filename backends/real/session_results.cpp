@@ -128,6 +128,10 @@ std::vector<Evaluation> Session::evaluations(const Records& records) const {
       });
       complete = complete && weights;
       if (!complete) break;
+      if (w_.stages[s].vocabulary_rank >= 0) {
+        add_part(nets_[s].front(), net, *weights, numbers);
+        continue;
+      }
       for (const Node& from : whole_nets_[s].nodes)
         for (const Node& to : net.nodes)
           if (to.owns_weights && from.owns_weights && from.layer == to.layer && from.place == to.place)

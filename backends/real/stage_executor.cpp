@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -101,6 +102,7 @@ void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
   const Instruction& i = p_.at(id);
   const bool is_of_samples = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
   if (is_of_samples && !has_samples(i.micro_batch())) return skip(i, summed_from);
+  add_embedding_gradients();
   switch (i.kind) {
     case InstructionKind::Forward:
       return forward(i, false);
@@ -119,11 +121,15 @@ void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
       last_version_ = weights_->updates();
       return;
     case InstructionKind::Scores:
+      place_.vocabulary->compute_scores(i.micro_batch());
+      last_version_ = weights_->updates();
+      return;
     case InstructionKind::ScoresGradient:
+      return scores_gradient(i);
     case InstructionKind::Send:
     case InstructionKind::Receive:
     case InstructionKind::Collective:
-      break;  // Scores that all ranks divide are refused before a run; the others are no computation.
+      break;  // These are no computation.
   }
 }
 
@@ -161,11 +167,14 @@ void StageExecutor::forward(const Instruction& i, bool again) {
       const auto arrived = transfers_.collect(c.edge, place_.stage, i.micro_batch(), place_.replica, false);
       for (std::size_t n = 0; n < arrived.size(); ++n) a.values[c.values[n]] = arrived[n];
     }
+  if (!again && net_.embedded >= 0) a.values[net_.embedded] = place_.vocabulary->take_embedding(i.micro_batch());
   const bool keep = again || place_.keeps;
-  std::vector<Array> received;
-  if (!keep)
+  std::map<int, Array> received;  // By value.
+  if (!keep) {
     for (const Crossing& c : net_.inputs)
-      for (const int v : c.values) received.push_back(a.values[v]);
+      for (const int v : c.values) received[v] = a.values[v];
+    if (net_.embedded >= 0) received[net_.embedded] = a.values[net_.embedded];
+  }
 
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
@@ -177,20 +186,20 @@ void StageExecutor::forward(const Instruction& i, bool again) {
     if (!place_.queued) require_finite(i, a);
     std::vector<Array> values = a.values;
     post(i, false, values);
+    if (net_.scored >= 0) place_.vocabulary->give_input(i.micro_batch(), a.values[net_.scored]);
   }
+  const auto leave = [&](std::size_t v) {
+    if (!keep || !net_.values[v].is_saved) a.values[v] = {};
+  };
   for (const Crossing& c : net_.outputs)
-    for (const int v : c.values) {
-      const std::size_t at = v;
-      if (!keep || !net_.values[at].is_saved) a.values[at] = {};
-    }
+    for (const int v : c.values) leave(v);
+  if (net_.scored >= 0) leave(net_.scored);
   if (keep) return;
   if (!place_.learns) {
     end_of(i.micro_batch());
     return;
   }
-  std::size_t next = 0;  // Only what came in waits for the recomputation.
-  for (const Crossing& c : net_.inputs)
-    for (const int v : c.values) a.values[v] = received[next++];
+  for (auto& [value, array] : received) a.values[value] = std::move(array);  // What came in waits for recomputation.
 }
 
 /// Only what leaves the stage is handed on; the rest of `values` is let go.
@@ -217,6 +226,8 @@ void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from
           sum = arrived[n];
       }
     }
+  if (input_side && net_.scored >= 0)
+    a.gradients[net_.scored] = place_.vocabulary->take_input_gradient(i.micro_batch());
   const Weights weights = weights_->read(i);
   last_version_ = weights.version;
   void* const sum = weight_side ? slot(i.micro_batch()).data() : nullptr;
@@ -234,6 +245,8 @@ void StageExecutor::backward(const Instruction& i, const SummedFrom& summed_from
         memory_.kernels().zero(gradient.data(), bytes_of(memory_.kernels(), gradient.tensor()));
       }
     post(i, true, a.gradients);
+    if (net_.embedded >= 0)
+      place_.vocabulary->give_embedding_gradient(i.micro_batch(), std::exchange(a.gradients[net_.embedded], {}));
   }
   if (weight_side) end_of(i.micro_batch());
 }
@@ -325,7 +338,22 @@ void StageExecutor::gather_updated() {
   for (const WeightSection& s : place_.sections) gather_section(s, weights_->newest().tensor());
 }
 
+void StageExecutor::scores_gradient(const Instruction& i) {
+  const int micro = i.micro_batch();
+  const double loss = place_.vocabulary->compute_gradient(micro, slot(micro).data());
+  last_version_ = weights_->updates();
+  if (!net_.counts_losses) return;
+  losses_[micro].value = loss;
+  if (!std::isfinite(loss)) diverged(micro, weights_->updates(), {});
+}
+
+void StageExecutor::add_embedding_gradients() {
+  if (net_.pass_nodes < net_.nodes.size())
+    place_.vocabulary->add_embedding_gradients([&](int micro) { return slot(micro).data(); });
+}
+
 Tensor StageExecutor::gradient() {
+  add_embedding_gradients();
   Array& sum = slots_.empty() ? slot(0) : slots_.begin()->second;
   for (auto next = std::next(slots_.begin()); next != slots_.end(); next = slots_.erase(next))
     memory_.kernels().add(next->second.tensor(), sum.tensor());

@@ -8,6 +8,7 @@
 
 #include "backends/real/net_run.hpp"
 #include "backends/real/transfer_tensors.hpp"
+#include "backends/real/vocabulary_rank.hpp"
 #include "backends/real/weight_store.hpp"
 
 namespace stagecraft::real {
@@ -25,7 +26,8 @@ struct StagePlace {
   std::vector<WeightSection> sections;
   ExpertPlace expert_place;
   StateSharding sharding = StateSharding::None;  ///< What the data group divides; nothing without one.
-  bool reshard = false;  ///< Divided weights are gathered for each operation; else once for a version.
+  bool reshard = false;                  ///< Divided weights are gathered for each operation; else once for a version.
+  VocabularyRank* vocabulary = nullptr;  ///< Its rank's; null: no vocabulary is divided.
 
   bool shards(StateSharding level) const { return sharding >= level; }
 };
@@ -70,6 +72,8 @@ class StageExecutor {
   bool has_divided_gradients() const { return place_.shards(StateSharding::Gradients); }
 
   const WeightStore& weights() const { return *weights_; }
+  /// The samples of a micro-batch of this replica.
+  Samples samples(int micro) const;
   /// The number of updates in the weights that the newest instruction used.
   std::int32_t last_version() const { return last_version_; }
   const StageNet& net() const { return net_; }
@@ -86,6 +90,9 @@ class StageExecutor {
   void forward(const Instruction&, bool again);
   void backward(const Instruction&, const SummedFrom&);
   void update(const Instruction&);
+  void scores_gradient(const Instruction&);
+  /// Where the stage has a part of a vocabulary.
+  void add_embedding_gradients();
   void require_finite(const Instruction&, const Activations&);
   [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;
   void post(const Instruction&, bool gradient, std::vector<Array>& values);
@@ -104,7 +111,6 @@ class StageExecutor {
   }
   /// Whether this replica has a part in the micro-batch.
   bool has_samples(int micro) const;
-  Samples samples(int micro) const;
   double bytes(const Array& a) const { return static_cast<double>(bytes_of(memory_.kernels(), a.tensor())); }
 
   const StageNet& net_;
@@ -116,8 +122,8 @@ class StageExecutor {
   std::unique_ptr<WeightStore> weights_;
   DeviceMemory prepared_;  ///< Not part of the measured memory.
   NetRun run_;
-  std::mutex alive_mutex_;                      ///< For the next two maps, not for what is in them.
-  std::map<int, Activations> alive_;            ///< By micro-batch.
+  std::mutex alive_mutex_;            ///< For the next two maps, not for what is in them.
+  std::map<int, Activations> alive_;  ///< By micro-batch.
   std::map<int, std::vector<Array*>> on_host_;  ///< Arrays of `alive_` that are on the host, by micro-batch.
   std::map<int, Array> slots_;                  ///< Sums of gradients: one, or one for each micro-batch.
   Weights gathered_;                            ///< All numbers of weights that the data group divides.

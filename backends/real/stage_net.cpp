@@ -34,18 +34,25 @@ void mark_gelus(StageNet& net) {
 
 class Compiler {
  public:
-  Compiler(const Workload& workload, StageId stage, std::size_t width, const Degrees& degrees, const GroupPlace& place)
+  /// `word_parts`: how many parts the words of a vocabulary have that all ranks divide.
+  Compiler(const Workload& workload, StageId stage, std::size_t width, const Degrees& degrees, const GroupPlace& place,
+           int word_parts)
       : workload_(workload),
         own_(workload.stages[stage]),
         stage_(stage),
         width_(width),
         degrees_(degrees),
-        place_(place) {}
+        place_(place),
+        word_parts_(word_parts) {}
 
   StageNet run() {
     inputs();
+    if (!workload_.vocabulary.empty()) read_embedding();
     for (const LayerId layer : own_.layers) add_layer(layer);
     outputs();
+    if (!workload_.vocabulary.empty()) leave_for_scores();
+    net_.pass_nodes = net_.nodes.size();
+    if (own_.vocabulary_rank >= 0) add_vocabulary();
     // A stage without weights has a few that no operation reads, so that it is no special case.
     if (net_.weights == 0) net_.weights = static_cast<std::int64_t>(64 / width_);
     put_experts_last();
@@ -152,6 +159,58 @@ class Compiler {
     std::stable_sort(net_.outputs.begin(), net_.outputs.end(), [&](const Crossing& a, const Crossing& b) {
       return workload_.edges[a.edge].to > workload_.edges[b.edge].to;
     });
+  }
+
+  /// The value that the first stage reads in place of the output of an embedding.
+  void read_embedding() {
+    const LayerId embedding = workload_.vocabulary[0];
+    for (const LayerId id : own_.layers) {
+      const std::vector<LayerId>& inputs = layer_of(id.value).inputs;
+      if (std::find(inputs.begin(), inputs.end(), embedding) == inputs.end()) continue;
+      net_.embedded = output_of_[embedding] = add_arriving(layer_of(embedding.value).operations.back());
+      return;
+    }
+  }
+
+  void leave_for_scores() {
+    const LayerId scored = layer_of(workload_.vocabulary[1].value).inputs.front();
+    if (std::binary_search(own_.layers.begin(), own_.layers.end(), scored)) net_.scored = output_of_.at(scored);
+  }
+
+  /// Tokens, embedding, scores and loss. All ranks exchange what flows between them, so each begins with a value of
+  /// its own.
+  void add_vocabulary() {
+    const LayerId embedding = workload_.vocabulary[0], scores = workload_.vocabulary[1];
+    const LayerId tokens = layer_of(embedding.value).inputs.front(), scored = layer_of(scores.value).inputs.front();
+    add_layer(tokens);
+    add_words(embedding, output_of_.at(tokens));
+    add_words(workload_.vocabulary[2], add_words(scores, add_arriving(layer_of(scored.value).operations.back())));
+    net_.counts_losses = own_.vocabulary_rank == 0;
+  }
+
+  /// Gives its output.
+  int add_words(LayerId id, int input) {
+    const WorkloadLayer& layer = layer_of(id.value);
+    if (layer.operations.size() != 1)
+      throw InputError(
+          fmt::format("layer '{}' of the model '{}' does more than one operation with a vocabulary that all "
+                      "ranks divide",
+                      layer.name, workload_.name),
+          "--backend ideal, fluid or simgrid; or plan.vocabulary: ends");
+    const Operation& op = layer.operations.front();
+    DividedOperation part = divide(op, {op.columns}, {.tensor = word_parts_}, {.tensor = own_.vocabulary_rank}, width_);
+    layer_ = id.value;
+    Node node;
+    node.operation = keep(std::move(part.operation));
+    node.inputs = {input};
+    node.layer = id.value;
+    node.slices = std::move(part.slices);
+    node.first_word = part.first_word;
+    node.words = part.words > 0 || !op.is_loss() ? part.words : op.columns;
+    place_weights(node, layer);
+    read(node);
+    net_.nodes.push_back(std::move(node));
+    return net_.nodes.back().output;
   }
 
   void add_layer(LayerId id) {
@@ -383,6 +442,7 @@ class Compiler {
     const Blocks b = blocks(*node.operation, width_);
     if (b.total == 0) return;
     node.count = b.total;
+    if (!workload_.vocabulary.empty() && node.slices.empty()) node.slices = {{0, 0, b.total}};
     if (const std::string& tie = tie_of(layer, *node.operation); !tie.empty()) {
       require_ties_here(layer, tie);
       if (const auto it = tied_.find(tie); it != tied_.end()) {
@@ -421,8 +481,13 @@ class Compiler {
   }
 
   void require_ties_here(const WorkloadLayer& layer, const std::string& tie) const {
+    const auto is_here = [&](LayerId id) {
+      const std::vector<LayerId>& words = workload_.vocabulary;
+      return std::binary_search(own_.layers.begin(), own_.layers.end(), id) ||
+             (own_.vocabulary_rank >= 0 && std::find(words.begin(), words.end(), id) != words.end());
+    };
     for (int l = 0; l < std::ssize(workload_.layers); ++l)
-      if (has_tie(layer_of(l), tie) && !std::binary_search(own_.layers.begin(), own_.layers.end(), LayerId{l}))
+      if (has_tie(layer_of(l), tie) && !is_here(LayerId{l}))
         throw InputError(fmt::format("the layers '{}' and '{}' share their weights but are in different stages, which "
                                      "cannot be computed yet",
                                      layer.name, layer_of(l).name),
@@ -448,6 +513,7 @@ class Compiler {
   std::map<std::string, std::int64_t> tied_;  ///< Tie to place of weights.
   Degrees degrees_;
   GroupPlace place_;
+  int word_parts_;
   std::vector<Layout> layouts_;                    ///< By value; all are whole without a tensor group.
   std::map<std::pair<int, Layout>, int> entered_;  ///< The value in another layout, by value and layout.
   std::int64_t expert_weights_ = 0;                ///< Numbers of weights of experts that lie apart.
@@ -469,11 +535,11 @@ std::size_t width_of(const Workload& workload) {
 }
 
 StageNet compile_stage(const Workload& workload, StageId stage, std::size_t width) {
-  return Compiler(workload, stage, width, {}, {}).run();
+  return Compiler(workload, stage, width, {}, {}, 1).run();
 }
 
 StageNet compile_part(const Workload& workload, StageId stage, const GroupPlace& place, std::size_t width) {
-  return Compiler(workload, stage, width, workload.stages[stage].degrees, place).run();
+  return Compiler(workload, stage, width, workload.stages[stage].degrees, place, workload.vocabulary_ranks).run();
 }
 
 }  // namespace stagecraft::real

@@ -83,6 +83,9 @@ struct Crossing {
 struct StageNet {
   std::vector<Value> values;
   std::vector<Node> nodes;
+  std::size_t pass_nodes = 0;      ///< The first nodes, of forwards and backwards. Where the stage has a part of a
+                                   ///< vocabulary, one each follows for tokens, embedding, scores and loss.
+  int embedded = -1, scored = -1;  ///< Values that come from the embedding and go to the scores of all ranks, if any.
   std::vector<Crossing> inputs;    ///< One for each edge that enters, in the order of the edges.
   std::vector<Crossing> outputs;   ///< One for each edge that leaves, later target stages first: gradients are added in
                                    ///< this order, which is the order of a run without stages.
@@ -100,7 +103,7 @@ std::size_t width_of(const Workload&);
 /// The result points into the workload. `width`: bytes of a number. Throws InputError when a layer is known only by its
 /// amounts, or shares its weights with a layer of another stage.
 StageNet compile_stage(const Workload&, StageId, std::size_t width);
-/// The part of a stage that a device of its tensor and context groups computes.
+/// The part of a stage that a device of its tensor and context groups computes, with its part of a vocabulary.
 StageNet compile_part(const Workload&, StageId, const GroupPlace&, std::size_t width);
 
 }  // namespace stagecraft::real

@@ -25,7 +25,8 @@ class RemoteBuffers {
   virtual void finish(int collective, std::span<const void* const> shares) = 0;
 
   // An all-reduce can be computed part by part, by different processes.
-  virtual std::size_t number_bytes() const = 0;  ///< The size of one number of a share.
+  /// The size of what is added to its like: a number of a share, or a record of numbers.
+  virtual std::size_t number_bytes(int collective) const = 0;
   /// Adds a part of the shares of all members, in the order of their ranks.
   virtual void add_up(int collective, std::span<const void* const> parts, std::size_t bytes, void* sum) = 0;
   /// The result of each member that is here is this sum.

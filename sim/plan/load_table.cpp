@@ -178,9 +178,6 @@ void set_loads(Plan& plan, const PackedBatches& batches, int tokens_of_sample, b
   if (!plan.has_whole_stages())
     refuse("stages that do a part of a pass pass on arrays of one size, so their micro-batches cannot differ",
            "another planner");
-  if (plan.vocabulary && loads.classes.size() > 1)
-    refuse("ranks that divide the vocabulary exchange arrays of one size, so their micro-batches cannot differ",
-           "plan.vocabulary: ends, or packs of equal sizes");
   const bool differ = replicas_differ(loads);
   const Load mean = mean_load(batches, tokens_of_sample);
   for (Stage& stage : plan.stages) {

@@ -70,10 +70,14 @@ struct StageEdge {
   }
 };
 
-/// What the ranks of a pipeline exchange where they divide the vocabulary: see StageShape::vocabulary. Of one sample.
+/// What the ranks of a pipeline exchange where they divide the vocabulary: see StageShape::vocabulary. Of one sample,
+/// on one device: the devices of a group divide the rows, and each exchanges its part with the devices in its place on
+/// other ranks.
 struct PlanVocabulary {
-  Bytes input;       ///< The input of the scores, which leaves the last stage; its gradient has the same size.
-  Bytes statistics;  ///< Maximum, sum of exponentials and score of the label of each token, in fp32.
+  Bytes input;        ///< The input of the scores, which leaves the last stage; its gradient has the same size.
+  Bytes statistics;   ///< Maximum, sum of exponentials and score of the label of each token, in fp32.
+  Bytes embedding{};  ///< The output of the embedding: each rank has the rows of its words, and the first stage needs
+                      ///< the sum. Its gradient has the same size, and goes to all ranks.
 };
 
 /// Who does what: stages as a DAG, with devices and replicas.

@@ -60,8 +60,10 @@ void divide_vocabulary(Plan& plan, const ModelGraph& model) {
   const Layer &scores = model.layers[vocabulary[1]], &loss = model.layers[vocabulary[2]];
   const Operation& loss_operation = *std::find_if(loss.operations.begin(), loss.operations.end(), is_loss);
   constexpr double kStatistics = 3 * 4;  // Bytes of a token.
-  plan.vocabulary = {.input = model.layers[scores.inputs.front()].output,
-                     .statistics = Bytes{kStatistics * loss_operation.rows}};
+  const double devices = plan.stages.back().shape.degrees.group();
+  plan.vocabulary = {.input = model.layers[scores.inputs.front()].output / devices,
+                     .statistics = Bytes{kStatistics * loss_operation.rows / devices},
+                     .embedding = model.layers[vocabulary[0]].output / devices};
 }
 
 }  // namespace stagecraft

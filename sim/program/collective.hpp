@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "sim/cluster/phases.hpp"
@@ -19,6 +20,11 @@ enum class Purpose : std::uint8_t {
   Stash,            ///< A copy of a stash between a device and the memory of its host, of one member.
   LateForward       ///< No data: a forward starts this late, so that its stash is not there before it has to be.
 };
+
+/// What the ranks of a pipeline exchange for a vocabulary that they divide: inputs of scores, sums after scores and after
+/// their gradients, embeddings and their gradients.
+enum class VocabularyExchange : std::uint8_t { Input, Scores, Gradient, Embedding, EmbeddingGradient };
+inline constexpr std::size_t kVocabularyExchanges = 5;
 
 /// Whether it belongs to data parallelism; the others run inside the group that computes a replica.
 constexpr bool sums_gradients(Purpose purpose) {

@@ -102,6 +102,7 @@ class OverlappedLowering {
   /// soon as the last of their gradients is made.
   void reduce_early(const Op& op) {
     if (op.kind != OpKind::Backward && op.kind != OpKind::WeightGradient) return;
+    if (schedule_.vocabulary != VocabularyPasses::None) return;  // Other gradients of the stage come later.
     const UpdateBarriers& barriers = writer_.barriers();
     if (!barriers.delays(op.stage) || barriers.at(op.stage).reductions.size() == 1) return;
     const Plan& plan = writer_.plan();

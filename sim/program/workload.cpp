@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "sim/plan/overlap.hpp"
+#include "sim/plan/vocabulary.hpp"
 
 namespace stagecraft {
 namespace {
@@ -58,6 +59,12 @@ StageWorkload stage_workload(const Stage& stage) {
   return w;
 }
 
+void set_vocabulary(Workload& w, std::vector<LayerId> layers, const std::vector<StageId>& stages) {
+  w.vocabulary = std::move(layers);
+  w.vocabulary_ranks = static_cast<int>(std::ssize(stages));
+  for (int rank = 0; rank < w.vocabulary_ranks; ++rank) w.stages[stages[rank]].vocabulary_rank = rank;
+}
+
 }  // namespace
 
 int StageWorkload::replica_on(DeviceId device) const {
@@ -71,6 +78,7 @@ Workload make_workload(const ModelGraph& model, const Plan& plan, const WeightsR
   w.name = model.name;
   for (const Layer& layer : model.layers) w.layers.push_back({layer.name, layer.inputs, layer.operations, layer.tie});
   for (const Stage& stage : plan.stages) w.stages.push_back(stage_workload(stage));
+  if (plan.vocabulary) set_vocabulary(w, vocabulary_layers(model), vocabulary_stages(plan));
   for (const StageEdge& edge : plan.edges) w.edges.push_back({edge.from, edge.to});
   const IdVector<LayerId, StageId> first = first_holders(w);
   for (const EdgeEnds& edge : w.edges) w.tensors.push_back(crossing(w, first, edge));
@@ -120,6 +128,7 @@ void set_packs(Workload& w, const PackedBatches& batches, int tokens_of_sample) 
 Workload as_one_stage(const Workload& w) {
   Workload one = w;
   one.packs.clear();
+  one.vocabulary.clear();
   one.edges.clear();
   one.tensors.clear();
   one.stages.resize(1);

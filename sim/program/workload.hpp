@@ -44,6 +44,7 @@ struct StageWorkload {
   bool recomputes = false;        ///< Its forward runs again before backward.
   bool recomputes_cores = false;  ///< Backward recomputes the inside of each attention, one layer at a time.
   StageId twin;                   ///< The stage that holds a copy of the same weights; mostly there is none.
+  int vocabulary_rank = -1;       ///< Which of Workload::vocabulary_ranks parts of the words it has; -1: none.
 
   // How groups of devices divide the stage. A folded Program, in which the first device of a group stands for the
   // others, has a Workload without groups; unfold() fills these in.
@@ -97,6 +98,9 @@ struct Workload {
   TaskShape task;  ///< Inputs and losses of the model, for the data set.
   Training training;
   WeightsRule weights;
+  /// Embedding, scores and loss where all ranks of a pipeline divide their words; else empty, and stages have them.
+  std::vector<LayerId> vocabulary;
+  int vocabulary_ranks = 1;
   /// The sequences of micro-batches that differ: [micro-batch * replicas + replica], through the iterations, and then
   /// again from the first. Empty: samples are whole.
   std::vector<std::vector<Sequence>> packs;

@@ -255,6 +255,7 @@ InstructionId ProgramWriter::compute(DeviceId device, std::size_t first, std::si
     if (op.kind != OpKind::Update) i.duration = slowdown * i.duration;
     const auto needed = n == first ? inputs : std::span<const InstructionId>{};
     if (read.horizon > 0) predict(i, replica, read.horizon, needed);
+    for (std::size_t m = first; n == first && m < end && vocabulary_.is_used(); ++m) bring_embedding(device, row[m]);
     id = begin(i, traffic_of(op, replica));
     follow(i.stream);
     for (const InstructionId input : needed) wait(input);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <span>
 #include <vector>
@@ -113,16 +114,23 @@ class ProgramWriter {
   struct Chain {
     std::vector<InstructionId> before, newest;
   };
-  /// What the ranks of one replica exchange for the scores that they divide: the input of the scores from the last
-  /// stage, and the sums after the scores and after their gradients.
+  /// What the ranks of one replica exchange for a vocabulary that they divide; by VocabularyExchange.
   struct Meetings {
-    std::vector<DeviceId> devices;                   ///< The last stage first.
-    std::array<std::int32_t, 3> shapes{-1, -1, -1};  ///< [meeting_of()]: of the collective; -1: nothing is exchanged.
-    std::array<IdVector<StageId, StreamId>, 3> streams;
+    std::array<std::map<int, std::int32_t>, kVocabularyExchanges> shapes;  ///< By class of load.
+    std::array<IdVector<StageId, StreamId>, kVocabularyExchanges> streams;
   };
   void open_meetings();
+  CollectiveKind kind_of(VocabularyExchange) const;
+  Bytes bytes_of_sample(VocabularyExchange) const;
+  std::int32_t shape_of(VocabularyExchange, int micro, int replica);
+  const std::vector<StageId>& members_of(VocabularyExchange) const;
   void wait_for_meeting(DeviceId, const Op&);
   void meet(DeviceId, const Op&, InstructionId last);
+  void bring_embedding(DeviceId, const Op&);
+  void bring_embedding_gradient(DeviceId, const Op&, InstructionId last);
+  /// Each member waits for what the function adds for its stage.
+  InstructionId write_exchange(VocabularyExchange, const Op&, int replica,
+                               const std::function<void(StageId)>& add_waits);
   const StageCollectives* collectives_on(const Op&, DeviceId) const;
   const Collectives& collectives_of(const Op&, DeviceId) const;
   bool hides_exchanges(const Op&, DeviceId) const;
@@ -188,6 +196,10 @@ class ProgramWriter {
   std::vector<Meetings> meetings_;  ///< [replica]; empty where the first and the last stage have the vocabulary.
   std::array<std::vector<InstructionId>, 3> met_;   ///< [meeting_of()][VocabularyProgress::index()]: first member.
   std::array<std::vector<InstructionId>, 3> came_;  ///< [meeting_of()][piece]: what each rank has run for it.
+  std::vector<StageId> from_first_;              ///< The stages with a part of the vocabulary, the first stage first.
+  IdVector<DeviceId, InstructionId> embedding_;  ///< The newest sum of embeddings, on the rank of the first stage.
+  IdVector<DeviceId, InstructionId> embedding_gradient_;  ///< The newest gradient that came for a part of the words.
+  IdVector<DeviceId, InstructionId> new_words_;           ///< The newest update of a part of the words.
   bool shares_memory_ = false;
   std::vector<OpTimes> op_times_;  ///< [cost]: the times of its ops as instructions.
   Program program_;

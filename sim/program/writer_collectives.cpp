@@ -46,6 +46,7 @@ void ProgramWriter::wait_for_gradients(const Reduction& reduction, DeviceId devi
     const bool summed = std::find(reduction.after.begin(), reduction.after.end(), before) != reduction.after.end();
     const InstructionId sum = summed ? newest_sum(before, device) : InstructionId{};
     wait(sum.valid() ? sum : gradient_on(s, device));
+    if (vocabulary_.is_used()) wait(embedding_gradient_[device]);
     if (has_collectives_ && !sum.valid() && with_exchanges)
       for (const InstructionId collective : overlapped_[device]) wait(collective);
   }

@@ -54,9 +54,8 @@ class OrderWalk {
 
   bool has_inputs(int r, std::size_t i) const {
     const Op& op = row(r)[i];
-    if (op.kind == OpKind::Update)
-      return !barriers_.delays(op.stage) || released_[barriers_.index(op.stage)] > op.micro;
     if (vocabulary_.is_used() && !vocabulary_.allows(op, replica_on(plan_.stage(op.stage), devices_[r]))) return false;
+    if (op.kind == OpKind::Update) return is_released(op);
     if (op.kind != OpKind::Forward && !passes_gradient(op.kind)) return true;
     const std::size_t piece = index_.index(op.stage, op.micro, replica_on(plan_.stage(op.stage), devices_[r]));
     return (op.kind == OpKind::Forward ? forward_missing_ : backward_missing_)[piece] == 0;
@@ -64,7 +63,7 @@ class OrderWalk {
 
   /// An update waits until every device of its barrier has reached its own.
   void arrive(int r, const Op& op) {
-    if (op.kind != OpKind::Update || has_inputs(r, dispatcher_.head(r))) return;
+    if (op.kind != OpKind::Update || is_released(op)) return;
     const int barrier = barriers_.index(op.stage);
     const auto& devices = barriers_.at(op.stage).devices;
     if (++arrived_[barrier] < std::ssize(devices)) return;
@@ -87,6 +86,10 @@ class OrderWalk {
   }
 
  private:
+  bool is_released(const Op& update) const {
+    return !barriers_.delays(update.stage) || released_[barriers_.index(update.stage)] > update.micro;
+  }
+
   /// Whether the devices that begin this op with it have begun, or are at it with all inputs.
   bool others_are_ready(int r, std::size_t i) const {
     const int set = set_of_[r];
@@ -141,12 +144,12 @@ class OrderWalk {
            barriers_.index(o.stage) == barriers_.index(update.stage);
   }
 
-  /// Wakes the ranks that wait for the last one to run its part of the scores.
+  /// Wakes the ranks that wait for the last one to run its part of the scores, or what comes before an embedding.
   void meet(DeviceId device, const Op& op) {
-    const int replica = replica_on(plan_.stage(op.stage), device);
-    if (!vocabulary_.add(op, replica)) return;
+    if (!vocabulary_.add(op, replica_on(plan_.stage(op.stage), device))) return;
     for (const Stage& stage : plan_.stages)
-      if (stage.leaders[replica] != device) dispatcher_.wake(row_of_[stage.leaders[replica]]);
+      for (const DeviceId other : stage.leaders)
+        if (other != device) dispatcher_.wake(row_of_[other]);
   }
 
   void release(DeviceId device, const Op& op) {
@@ -180,7 +183,7 @@ class OrderWalk {
         for (std::size_t j = dispatcher_.head(other); j < row(other).size(); ++j)
           if (matches(row(other)[j])) return waits.push_back({other, j});
       };
-      if (!has_inputs(waiting, i) && op.kind == OpKind::Update)
+      if (op.kind == OpKind::Update && !is_released(op))
         for (const DeviceId other : barriers_.at(op.stage).devices)
           if (other != devices_[waiting] && !joins(op, next(other)))
             add_first_match(other, [&](const Op& o) { return joins(op, o); });

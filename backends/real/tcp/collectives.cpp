@@ -47,7 +47,7 @@ TcpCollectives::Call& TcpCollectives::call_of(int collective) {
 
 /// The part of the array that the process at a place sums.
 TcpCollectives::Range TcpCollectives::part(int collective, const Call& call, int place) const {
-  const std::size_t width = buffers_.number_bytes();
+  const std::size_t width = buffers_.number_bytes(collective);
   const std::size_t numbers = buffers_.share_bytes(p_.collectives[collective].first) / width;
   const std::size_t count = call.processes.size(), n = static_cast<std::size_t>(place);
   const std::size_t first = numbers * n / count;
@@ -58,7 +58,7 @@ TcpCollectives::Range TcpCollectives::part(int collective, const Call& call, int
 TcpCollectives::Range TcpCollectives::needed(int collective, int member, int process) const {
   const CollectiveCall& c = p_.collectives[collective];
   const CollectiveKind kind = p_.shape(c).kind;
-  const std::size_t whole = buffers_.share_bytes(c.member(member)), width = buffers_.number_bytes();
+  const std::size_t whole = buffers_.share_bytes(c.member(member)), width = buffers_.number_bytes(collective);
   if (kind == CollectiveKind::AllGather || kind == CollectiveKind::Broadcast) return {0, whole};
   std::size_t low = whole, high = 0;
   for (int m = 0; m < c.members; ++m) {

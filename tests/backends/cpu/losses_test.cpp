@@ -65,6 +65,95 @@ TEST_CASE("cross entropy of large numbers does not overflow") {
   }
 }
 
+namespace {
+
+/// Scores of rows of which ranks have some columns each, and the weights, `width` columns of each word, that made them.
+struct DividedScores {
+  std::vector<int> words;  ///< By rank.
+  std::vector<std::vector<double>> scores;
+  std::vector<double> targets, weights;
+  std::int64_t width = 2;
+
+  std::int64_t rows() const { return std::ssize(scores); }
+  int total_words() const { return static_cast<int>(scores.front().size()); }
+  real::Tensor tensor(std::vector<double>& numbers) const {
+    return {numbers.data(), rows(), static_cast<std::int64_t>(numbers.size()) / rows(), false};
+  }
+  /// Calls use(call, rank) with the loss of each rank.
+  template <class Use>
+  void for_each_rank(const Use& use) {
+    for (std::size_t rank = 0, first = 0; rank < words.size(); first += words[rank++]) {
+      std::vector<double> part;
+      for (const auto& row : scores) part.insert(part.end(), row.begin() + first, row.begin() + first + words[rank]);
+      const Operation op = loss(OperationKind::CrossEntropy, static_cast<int>(rows()), words[rank], 1, 1).op;
+      const real::Tensor inputs[] = {tensor(part), tensor(targets)};
+      real::Call call;
+      call.operation = &op, call.inputs = inputs, call.weights = weights.data() + first * width;
+      call.first_word = static_cast<int>(first), call.words = total_words();
+      use(call, rank);
+    }
+  }
+};
+
+struct JointScores {
+  double loss = 0;
+  std::vector<double> gradient, d_input;  ///< Gradients of the scores, row by row, and of their input, from records.
+};
+
+JointScores join_parts(DividedScores s) {
+  const auto kernels = cpu::make_kernels(8);
+  const std::int64_t columns = real::ScoreRecords::columns(s.width);
+  std::vector<double> joint;
+  std::vector<std::vector<double>> records, saved;
+  s.for_each_rank([&](real::Call& call, std::size_t rank) {
+    std::vector<double>& here = records.emplace_back(s.rows() * columns);
+    std::vector<double>& exponentials = saved.emplace_back(s.rows() * s.words[rank]);
+    call.saved = s.tensor(exponentials);
+    kernels->divided_scores(real::ScoreStep::Record, call, {s.tensor(here), {}, s.width});
+    for (std::size_t n = 0; n < exponentials.size(); ++n)
+      for (std::int64_t i = 0; i < s.width; ++i)
+        here[n / s.words[rank] * columns + real::ScoreRecords::kStatistics + i] +=
+            exponentials[n] * static_cast<const double*>(call.weights)[n % s.words[rank] * s.width + i];
+    if (rank == 0) joint = here;
+    if (rank > 0) kernels->divided_scores(real::ScoreStep::Join, {}, {s.tensor(here), s.tensor(joint), s.width});
+  });
+  JointScores result{0, std::vector<double>(s.rows() * s.total_words()), std::vector<double>(s.rows() * s.width)};
+  s.for_each_rank([&](real::Call& call, std::size_t rank) {
+    call.saved = s.tensor(saved[rank]), call.output = {&result.loss, 1, 1, false};
+    const real::ScoreRecords both{s.tensor(records[rank]), s.tensor(joint), s.width};
+    kernels->divided_scores(real::ScoreStep::Gradient, call, both);
+    for (std::int64_t row = 0; row < s.rows(); ++row)
+      std::copy_n(saved[rank].begin() + row * s.words[rank], s.words[rank],
+                  result.gradient.begin() + row * s.total_words() + call.first_word);
+    call.output = s.tensor(result.d_input);
+    kernels->divided_scores(real::ScoreStep::InputGradient, call, both);
+  });
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("records of parts of the words give the loss and the gradients of all words") {
+  const std::vector<std::vector<double>> scores{{0.5, -1, 2, 0.25, 3}, {1e4, -1e4, 0, 1e4, 2}, {-1e4, 1e4, 7, 0, -3}};
+  const std::vector<double> weights{1, -2, 0.5, 3, 0.25, -1, 2, 0, -0.75, 1.5};  // Two of each word.
+  std::vector<double> flat;
+  for (const auto& row : scores) flat.insert(flat.end(), row.begin(), row.end());
+  for (const std::vector<double>& targets : {std::vector<double>{0, 1, 4}, std::vector<double>{2, 3, 1}}) {
+    const LossAndGradient whole = run(loss(OperationKind::CrossEntropy, 3, 5, 1, 1), flat, targets);
+    for (const std::vector<int>& words : {std::vector<int>{5}, std::vector<int>{2, 3}, std::vector<int>{1, 1, 3}}) {
+      const JointScores joint = join_parts({words, scores, targets, weights});
+      CHECK(joint.loss == doctest::Approx(whole.loss).epsilon(1e-14));
+      for (std::size_t i = 0; i < flat.size(); ++i) CHECK(std::abs(joint.gradient[i] - whole.gradient[i]) < 1e-15);
+      for (int row = 0; row < 3; ++row)
+        for (int i = 0; i < 2; ++i) {
+          double sum = 0;
+          for (int word = 0; word < 5; ++word) sum += whole.gradient[row * 5 + word] * weights[word * 2 + i];
+          CHECK(std::abs(joint.d_input[row * 2 + i] - sum) < 1e-14);
+        }
+    }
+  }
+}
+
 TEST_CASE("mean and sum of squares by hand") {
   // Differences 1, -2, 3, 0: squares 1, 4, 9, 0.
   const std::vector<double> y = {1, 0, 5, 7}, t = {0, 2, 2, 7};

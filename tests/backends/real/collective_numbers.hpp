@@ -100,7 +100,7 @@ class CollectiveNumbers : public real::Actions, public real::RemoteBuffers, publ
   void finish(int index, std::span<const void* const> shares) override {
     finish_collective(p_, p_.collectives[index], *this, shares);
   }
-  std::size_t number_bytes() const override { return sizeof(double); }
+  std::size_t number_bytes(int) const override { return sizeof(double); }
   void add_up(int, std::span<const void* const> parts, std::size_t bytes, void* sum) override {
     real::add_up(*kernels_, parts, bytes, sum);
   }

@@ -21,17 +21,19 @@ constexpr double kRate = 1e9;  ///< Bytes per second of every link; nothing else
 
 /// What is broadcast and summed takes these seconds on a link.
 struct Messages {
-  double input = 0, statistics = 0;
+  double input = 0, statistics = 0, embedding = 0;
 };
 
 struct Run {
   Report report;
   double broadcast = 0, first_sum = 0, second_sum = 0;  ///< Seconds of each exchange alone.
+  double embedding_sum = 0, embedding_broadcast = 0;
 };
 
 Plan vocabulary_plan(int ranks, int micro_batches, Messages messages = {}) {
   Plan plan = chain_plan(ranks, ranks, micro_batches);
-  plan.vocabulary = {Bytes{messages.input * kRate}, Bytes{messages.statistics * kRate}};
+  plan.vocabulary = {Bytes{messages.input * kRate}, Bytes{messages.statistics * kRate},
+                     Bytes{messages.embedding * kRate}};
   return plan;
 }
 
@@ -46,9 +48,9 @@ StageCost cost_of(const Times& t) {
   return cost;
 }
 
-double duration_of(const Program& program, const Timeline& timeline, char op) {
+double duration_of(const Program& program, const Timeline& timeline, char op, CollectiveKind kind) {
   for (const CollectiveCall& call : program.collectives)
-    if (call.op == op) return timeline.end[call.first] - timeline.start[call.first];
+    if (call.op == op && program.shape(call).kind == kind) return timeline.end[call.first] - timeline.start[call.first];
   return 0;
 }
 
@@ -62,8 +64,14 @@ Run run(std::string_view name, const Plan& by_hand, const Times& t, bool knows_l
       build_schedule(def, {.plan = plan, .costs = costs, .cluster = knows_links ? &cluster : nullptr});
   const Program program = test::lowered(schedule, plan, costs, test::pure_delays());
   const Timeline timeline = test::run_ideal(program, cluster);
-  return {measure(program, timeline, cluster), duration_of(program, timeline, 'F'), duration_of(program, timeline, 'S'),
-          duration_of(program, timeline, 'T')};
+  const auto seconds = [&](char op, CollectiveKind kind) { return duration_of(program, timeline, op, kind); };
+  constexpr CollectiveKind kSum = CollectiveKind::AllReduce, kBroadcast = CollectiveKind::Broadcast;
+  return {measure(program, timeline, cluster),
+          seconds('F', kBroadcast),
+          seconds('S', kSum),
+          seconds('T', kSum),
+          seconds('F', kSum),
+          seconds('B', kBroadcast)};
 }
 
 /// (F + B + S + T) of all micro-batches, and the fill and drain of 1F1B.
@@ -132,6 +140,53 @@ TEST_CASE("messages shorter than a forward cost a constant, not one for every mi
               3 * two.broadcast + 2 * std::max(two.first_sum, two.second_sum) + 1e-9);
       }
     }
+}
+
+TEST_CASE("a sum of embeddings shorter than a forward shows once, and so does the broadcast of the last gradient") {
+  for (const int p : {1, 2, 4, 8})
+    for (const char* name : {"vocab-1", "vocab-2"}) {
+      CAPTURE(p);
+      CAPTURE(name);
+      const Times t{1, 2, .5, .5};
+      const int m = 3 * p + 5;
+      const double without = run(name, vocabulary_plan(p, m), t).report.makespan.value;
+      const Run with = run(name, vocabulary_plan(p, m, {.embedding = .3}), t);
+      CHECK((with.embedding_sum > 0) == (p > 1));
+      CHECK(with.report.makespan.value - without ==
+            doctest::Approx(with.embedding_sum + with.embedding_broadcast).epsilon(1e-9));
+    }
+}
+
+TEST_CASE("each iteration waits for the words of all ranks, and each update for the last gradient of an embedding") {
+  Plan plan = vocabulary_plan(3, 5, {.embedding = .3});
+  const StageCosts costs = uniform_costs(plan, cost_of({1, 2, .5, .5}));
+  const Program program = test::program_of("vocab-2", plan, costs, test::pure_delays(2));
+  const auto embedding = [&](int micro, CollectiveKind kind) {
+    return *std::find_if(program.collectives.begin(), program.collectives.end(), [&](const CollectiveCall& c) {
+      const char op = kind == CollectiveKind::Broadcast ? 'B' : 'F';
+      return c.op == op && c.micro_batch == micro && program.shape(c).kind == kind;
+    });
+  };
+  int updates = 0;
+  for (const InstructionId id : program.instructions.ids()) {
+    const Instruction& i = program.at(id);
+    if (i.kind != InstructionKind::Update || i.update() > 0) continue;
+    ++updates;
+    const auto waits_for = [&](InstructionId from, InstructionId on) {
+      const auto waits = program.waits_for(from);
+      return std::find(waits.begin(), waits.end(), on) != waits.end();
+    };
+    const CollectiveCall gradient = embedding(4, CollectiveKind::Broadcast),
+                         words = embedding(5, CollectiveKind::AllReduce);
+    bool came = false, goes = false;
+    for (int m = 0; m < 3; ++m) {
+      came = came || (program.at(gradient.member(m)).device == i.device && waits_for(id, gradient.member(m)));
+      goes = goes || (program.at(words.member(m)).device == i.device && waits_for(words.member(m), id));
+    }
+    CHECK(came);
+    CHECK(goes);
+  }
+  CHECK(updates == 3);
 }
 
 TEST_CASE("an order without room for the broadcast pays it for every micro-batch where B is a multiple of F") {

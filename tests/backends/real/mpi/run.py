@@ -229,6 +229,8 @@ def with_mpi(folder):
              lambda: same_numbers(folder, "groups", (4,), "plan.shard={state: weights, reshard: true}"),
              lambda: same_numbers(folder, "groups", (4,), "plan.replicas=1", "plan.group={context: 4, context_type: a2a}", "plan.shard=gradients"),
              lambda: same_numbers(folder, "groups", (3,), "plan.replicas=1", "plan.group={tensor: 2, context: 2, context_type: p2p}"),
+             lambda: same_numbers(folder, "groups", (3,), "plan={planner: balanced, stages: 4, vocabulary: all}", "run.schedule=vocab-1"),
+             lambda: same_numbers(folder, "groups", (2,), "plan={planner: balanced, stages: 4, vocabulary: all}", "run.schedule=vocab-2"),
              lambda: same_numbers(folder, "experts", (2, 3, 8) if full else (3,)),
              lambda: same_numbers(folder, "experts", (4,), "run.schedule=zb-h1", "plan.shard=gradients",
                                   "plan.group={tensor: 2, sequence: true, expert: 2, expert_tensor: 2}"),

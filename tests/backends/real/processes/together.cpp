@@ -46,7 +46,7 @@ class Nothing : public real::Actions, public real::RemoteBuffers {
   std::size_t share_bytes(InstructionId) override { return 0; }
   void pack_share(InstructionId, void*) override {}
   void finish(int, std::span<const void* const>) override {}
-  std::size_t number_bytes() const override { return 1; }
+  std::size_t number_bytes(int) const override { return 1; }
   void add_up(int, std::span<const void* const>, std::size_t, void*) override {}
   void finish_sum(int, const void*) override {}
 

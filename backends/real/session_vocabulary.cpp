@@ -1,0 +1,102 @@
+// The part of Session in which the ranks of a pipeline exchange embeddings, records of scores and gradients of a
+// vocabulary that they divide.
+
+#include <algorithm>
+#include <memory>
+
+#include "backends/real/session.hpp"
+
+namespace stagecraft::real {
+
+void Session::open_vocabulary() {
+  const bool one_barrier = std::none_of(p_.collectives.begin(), p_.collectives.end(), [&](const CollectiveCall& c) {
+    return c.purpose == Purpose::Vocabulary && exchange_of(p_, c) == VocabularyExchange::Gradient;
+  });
+  vocabulary_.resize(p_.devices);
+  for (const StageId s : w_.stages.ids()) {
+    if (w_.stages[s].vocabulary_rank < 0) continue;
+    first_part_ = {&net(s, 0), one_barrier};
+    for (const StageReplica& replica : w_.stages[s].replicas) {
+      if (!here_(replica.device)) continue;
+      const auto stage = [this, s, device = replica.device]() -> StageExecutor& { return stage_on(s, device); };
+      vocabulary_[replica.device] = std::make_unique<VocabularyRank>(
+          first_part_, *memories_[replica.device], *data_, [stage](int micro) { return stage().samples(micro); },
+          [stage] { return stage().weights().newest().data(); });
+    }
+  }
+}
+
+/// Also of members in other processes.
+std::int64_t Session::numbers_exchanged(const CollectiveCall& c) const {
+  const ExchangeShape shape = first_part_.shape(exchange_of(p_, c));
+  const Instruction& i = p_.at(c.first);
+  const int replica = w_.stages[i.stage].replica_on(i.device);
+  const std::int64_t samples = w_.stages[i.stage].replicas[replica].samples.count;
+  return w_.rows_of(shape.rows, samples, c.micro_batch, replica) * shape.columns;
+}
+
+MemberArrays Session::exchanged_arrays(InstructionId member) {
+  const CollectiveCall& c = p_.collective(p_.at(member));
+  const VocabularyExchange exchange = exchange_of(p_, c);
+  VocabularyRank& rank = vocabulary_on(member);
+  return {rank.bring(exchange, c.micro_batch), rank.receive(exchange, c.micro_batch)};
+}
+
+/// All members are here.
+void Session::meet(int index) {
+  const CollectiveCall& c = p_.collectives[index];
+  if (numbers(c) == 0) return;  // No replica has a part in an empty micro-batch.
+  if (exchange_of(p_, c) == VocabularyExchange::Scores) {
+    std::vector<const void*> parts;
+    for (int m = 0; m < c.members; ++m) parts.push_back(arrays(c.member(m)).input.data);
+    return finish_exchange(index, parts);
+  }
+  run_collective(p_, c, *this);
+  complete_exchange(c);
+}
+
+/// Records are not added up but joined; see ScoreRecords.
+void Session::finish_exchange(int index, std::span<const void* const> shares) {
+  const CollectiveCall& c = p_.collectives[index];
+  if (numbers(c) == 0) return;
+  if (exchange_of(p_, c) != VocabularyExchange::Scores) {
+    finish_collective(p_, c, *this, shares);
+    return complete_exchange(c);
+  }
+  const std::size_t bytes = numbers(c) * wide_width(width_);
+  const void* joint = nullptr;
+  for (int m = 0; m < c.members; ++m) {
+    Kernels* const kernels = kernels_of(c.member(m));
+    if (!kernels) continue;
+    void* const output = arrays(c.member(m)).output.data;
+    joint ? kernels->copy(joint, output, bytes) : add_up_records(index, shares, bytes, output);
+    joint = output;
+  }
+  complete_exchange(c);
+}
+
+/// Parts are in plain memory, whole records of all members in the order of their ranks.
+void Session::add_up_records(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) {
+  const CollectiveCall& c = p_.collectives[index];
+  Kernels* kernels = nullptr;
+  for (int m = 0; m < c.members && !kernels; ++m) kernels = kernels_of(c.member(m));
+  const auto release = [&](void* data) { kernels->release(data, bytes); };
+  using Copy = std::unique_ptr<void, decltype(release)>;
+  const Copy total(kernels->allocate(bytes), release), next(kernels->allocate(bytes), release);
+  const std::int64_t columns = first_part_.shape(VocabularyExchange::Scores).columns;
+  const auto rows = static_cast<std::int64_t>(bytes / number_bytes(index));
+  kernels->copy(parts.front(), total.get(), bytes);
+  for (const void* const part : parts.subspan(1)) {
+    kernels->copy(part, next.get(), bytes);
+    kernels->divided_scores(ScoreStep::Join, {},
+                            {{next.get(), rows, columns}, {total.get(), rows, columns}, first_part_.record_width()});
+  }
+  kernels->copy(total.get(), sum, bytes);
+}
+
+void Session::complete_exchange(const CollectiveCall& c) {
+  for (int m = 0; m < c.members; ++m)
+    if (here_(p_.at(c.member(m)).device)) vocabulary_on(c.member(m)).complete(exchange_of(p_, c), c.micro_batch);
+}
+
+}  // namespace stagecraft::real

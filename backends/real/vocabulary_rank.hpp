@@ -1,0 +1,78 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "backends/real/net_run.hpp"
+#include "sim/program/program.hpp"
+
+namespace stagecraft::real {
+
+/// What a collective of a vocabulary that all ranks of a pipeline divide exchanges.
+VocabularyExchange exchange_of(const Program&, const CollectiveCall&);
+
+/// Numbers of the arrays of an exchange, for one sample.
+struct ExchangeShape {
+  std::int64_t rows = 0, columns = 0;
+};
+
+/// Which part of a vocabulary a rank computes with, and how.
+struct VocabularyPart {
+  const StageNet* net = nullptr;  ///< The stage that has the part.
+  bool one_barrier = false;       ///< Records of scores have the gradient of their input.
+
+  ExchangeShape shape(VocabularyExchange) const;
+  /// ScoreRecords::width.
+  std::int64_t record_width() const { return one_barrier ? shape(VocabularyExchange::Input).columns : 0; }
+};
+
+/// The part of a vocabulary that one rank of a pipeline has: what its stages give to the scores and get from the
+/// embedding, and what it exchanges with the other ranks, by micro-batch. Stages and collectives may use it at once.
+class VocabularyRank {
+ public:
+  using SamplesOf = std::function<Samples(int micro)>;
+  using WeightsOf = std::function<const void*()>;
+  VocabularyRank(const VocabularyPart&, DeviceMemory&, const Dataset&, SamplesOf, WeightsOf);
+
+  // What the first and the last stage take and give.
+  Array take_embedding(int micro);
+  void give_embedding_gradient(int micro, const Array&);
+  void give_input(int micro, const Array&);
+  Array take_input_gradient(int micro);
+
+  void compute_scores(int micro);
+  /// Adds the gradient of the weights to `sum`, and gives the loss of the micro-batch.
+  double compute_gradient(int micro, void* sum);
+  /// Adds the gradients of embeddings that have come, in the order of their coming.
+  void add_embedding_gradients(const std::function<void*(int micro)>& sum_of);
+
+  /// The array that this rank brings to an exchange, and the one that its result goes to.
+  Tensor bring(VocabularyExchange, int micro);
+  Tensor receive(VocabularyExchange, int micro);
+  void complete(VocabularyExchange, int micro);
+
+ private:
+  struct Exchanged {
+    Array input, here, joint, gradient, embedding, embedding_gradient;
+    Activations scores;
+    bool has_scores = false, has_embedding = false;  ///< Whether the gradients of these weights are summed.
+  };
+  Exchanged& at(int micro);
+  void drop(int micro);
+  Array new_array(VocabularyExchange, int micro) const;
+  ScoreRecords records(const Exchanged&) const;
+
+  VocabularyPart part_;
+  DeviceMemory* memory_;
+  NetRun scores_, words_;  ///< Collectives look up words next to computation.
+  SamplesOf samples_;
+  WeightsOf weights_;
+  std::mutex mutex_;                    ///< For the list, not for what is in it.
+  std::mutex words_mutex_;              ///< For `words_` and `came_`.
+  std::map<int, Exchanged> exchanged_;  ///< By micro-batch.
+  std::vector<int> came_;               ///< Micro-batches of gradients of embeddings that have come.
+};
+
+}  // namespace stagecraft::real
