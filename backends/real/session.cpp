@@ -331,7 +331,7 @@ void Session::copy_stash(int index) {
   if (goes_up(p_, c))
     stage.fetch(c.micro_batch);
   else
-    stage.offload(c.micro_batch, host_copies_.share(index), *hosts_[i.device]);
+    stage.offload(c.micro_batch, host_copies_.part(index), *hosts_[i.device]);
 }
 
 void Session::finish(int index, std::span<const void* const> shares) {

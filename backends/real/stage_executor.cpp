@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -26,7 +27,8 @@ StageExecutor::StageExecutor(const StageNet& net, StagePlace place, const Progra
       run_(net, memory, data, nullptr, place.remakes, place.groups,
            {place.shards(StateSharding::Weights) && place.reshard, place.shards(StateSharding::Gradients),
             place.sections},
-           place.expert_place) {
+           place.expert_place),
+      module_inputs_(module_inputs(net, *program.workload)) {
   start(std::move(weights));
 }
 
@@ -270,18 +272,29 @@ void move_arrays(const std::vector<Array*>& arrays, DeviceMemory& to) {
 
 }  // namespace
 
-void StageExecutor::offload(int micro, double share, DeviceMemory& host) {
-  Activations& a = alive(micro);
+/// What a stash may move: all of it, or the inputs of modules with every other name of the same numbers.
+std::vector<Array*> StageExecutor::movable(Activations& a) const {
   std::vector<Array*> arrays;
-  double total = 0;
+  std::set<const void*> named;
+  for (const int v : module_inputs_.values) named.insert(a.values[v].data());
+  for (const int n : module_inputs_.norms) named.insert(a.saved[n].data());
+  const bool takes_all = p_.workload->offload_modules.empty();
   for (std::vector<Array>* const list : {&a.values, &a.saved})
     for (Array& array : *list)
-      if (array) arrays.push_back(&array), total += bytes(array);
-  double before = 0;
+      if (array && (takes_all || named.contains(array.data()))) arrays.push_back(&array);
+  return arrays;
+}
+
+void StageExecutor::offload(int micro, const StashPart& part, DeviceMemory& host) {
+  std::vector<Array*> arrays = movable(alive(micro));
+  const bool takes_all = p_.workload->offload_modules.empty();
+  double total = 0, before = 0;
+  for (const Array* array : arrays) total += bytes(*array);
+  const double wanted = takes_all ? part.share * total : p_.workload->keeps_more ? part.bytes : total;
   std::erase_if(arrays, [&](const Array* array) {
     const double middle = before + bytes(*array) / 2;
     before += bytes(*array);
-    return middle > share * total;
+    return middle > wanted;
   });
   move_arrays(arrays, host);
   const std::lock_guard lock(alive_mutex_);

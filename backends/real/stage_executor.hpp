@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/real/host_copies.hpp"
 #include "backends/real/net_run.hpp"
 #include "backends/real/transfer_tensors.hpp"
 #include "backends/real/vocabulary_rank.hpp"
@@ -43,8 +44,9 @@ class StageExecutor {
   /// `summed_from` is empty unless something waits for a part of a backward.
   void compute(InstructionId, const SummedFrom& summed_from = {});
   /// Between a forward and its backward: moves what the backward needs to the memory of a host, as many arrays as come
-  /// closest to this share of all bytes, and back. Another thread than that of compute() may do it.
-  void offload(int micro, double share, DeviceMemory& host);
+  /// closest to this part of it, and back; or all inputs of Workload::offload_modules and no other array. Another
+  /// thread than that of compute() may do it.
+  void offload(int micro, const StashPart&, DeviceMemory& host);
   void fetch(int micro);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
   std::size_t prepare(int micro) { return has_samples(micro) ? run_.prepare(samples(micro), prepared_) : 0; }
@@ -111,6 +113,7 @@ class StageExecutor {
   }
   /// Whether this replica has a part in the micro-batch.
   bool has_samples(int micro) const;
+  std::vector<Array*> movable(Activations&) const;
   double bytes(const Array& a) const { return static_cast<double>(bytes_of(memory_.kernels(), a.tensor())); }
 
   const StageNet& net_;
@@ -124,6 +127,7 @@ class StageExecutor {
   NetRun run_;
   std::mutex alive_mutex_;            ///< For the next two maps, not for what is in them.
   std::map<int, Activations> alive_;  ///< By micro-batch.
+  ModuleInputs module_inputs_;
   std::map<int, std::vector<Array*>> on_host_;  ///< Arrays of `alive_` that are on the host, by micro-batch.
   std::map<int, Array> slots_;                  ///< Sums of gradients: one, or one for each micro-batch.
   Weights gathered_;                            ///< All numbers of weights that the data group divides.

@@ -248,6 +248,10 @@ CompiledExperiment compile(PlannedExperiment planned, const Schedule* known_orde
                        [&](const Value&) { c.program = unfold_with_collectives(c.program, c.plan).program; });
   if (!e.cluster->changes.empty()) cluster_of_program(c);  // Refuses what cannot be simulated, before a run.
   Workload workload = make_workload(*e.model, c.plan, e.weights.rule, e.training);
+  if (e.plan.offload) {
+    workload.offload_modules = e.plan.offload->modules;
+    workload.keeps_more = e.plan.offload->less.value > 0;
+  }
   if (e.run.packs) set_packs(workload, *e.run.packs, tokens_of_sample(*e.model));
   c.program.workload = std::make_shared<const Workload>(std::move(workload));
   check_program(c.program);

@@ -101,6 +101,10 @@ struct Workload {
   /// Embedding, scores and loss where all ranks of a pipeline divide their words; else empty, and stages have them.
   std::vector<LayerId> vocabulary;
   int vocabulary_ranks = 1;
+  /// Modules of which the inputs alone go to host memory (offload_modules()); empty: all that a stage keeps.
+  std::vector<std::string> offload_modules;
+  bool keeps_more =
+      false;  ///< Later ranks keep some of these inputs on their devices, so that copies say how much moves.
   /// The sequences of micro-batches that differ: [micro-batch * replicas + replica], through the iterations, and then
   /// again from the first. Empty: samples are whole.
   std::vector<std::vector<Sequence>> packs;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/core.h>
 
@@ -67,6 +68,40 @@ TEST_CASE("a part of a stash is whole arrays, as many as come closest to it") {
   CHECK(on_host("50 %") > 0.4 * whole);
   CHECK(on_host("50 %") < 0.6 * whole);
   CHECK(on_host("1 %") < 0.1 * whole);
+}
+
+TEST_CASE(
+    "modules move their inputs alone: the bytes of the simulation, of norms a number a row more, and no bit changes") {
+  const std::vector<std::string> sets{"run.schedule=gpipe", "run.micro_batches=8", "model.positions=rotary",
+                                      "model.norm=rms", "software=plain"};
+  const Learnt without = run(sets, {});
+  const std::vector<std::pair<std::string, int>> norms{{"[attn_norm]", 1},
+                                                       {"[qkv_linear]", 0},
+                                                       {"[core_attn]", 0},
+                                                       {"[attn_proj]", 0},
+                                                       {"[mlp_norm]", 1},
+                                                       {"[attn_norm, core_attn]", 1},
+                                                       {"[attn_norm, attn_proj, mlp_norm]", 2}};
+  constexpr double kLayers = 2, kRows = 4 * 64, kWidth = 4;
+  for (const auto& named : norms) {
+    const std::string& modules = named.first;
+    CAPTURE(modules);
+    const std::string offload = fmt::format("{{modules: {}, late: false}}", modules);
+    const CompiledExperiment c = compiled(sets, offload);
+    double bytes = 0;
+    for (const CollectiveCall& call : c.program.collectives)
+      if (call.purpose == Purpose::Stash && c.program.at(call.first).device == DeviceId{0})
+        bytes = static_cast<double>(c.program.shape(call).bytes);
+    REQUIRE(bytes > 0);
+    bytes += named.second * kLayers * kRows * kWidth;
+    const Learnt with = *execute(c, "cpu", true).learnt;
+    const double on_host = with.memory[DeviceId{0}].host.value / bytes;
+    CHECK(on_host == std::round(on_host));
+    CHECK(on_host >= 6);
+    CHECK(on_host <= 8);
+    CHECK(with.weights == without.weights);
+    CHECK(with.losses == without.losses);
+  }
 }
 
 TEST_CASE("any schedule, share and order of fetches gives the weights of a run without a host") {
