@@ -47,8 +47,10 @@ struct Device {
   std::string host;
   LinkId memory{};  ///< Valid: ops and messages share this link to memory. Its bandwidth is the rate of copies, which
                     ///< is half of the rate of reads and writes together.
-  int host_memory = -1;  ///< Index into Cluster::memories; -1: the memory of its host is not known.
-  LinkId down{}, up{};   ///< To the memory of its host and back; one link where the directions share it.
+  int host_memory = -1;        ///< Index into Cluster::memories; -1: the memory of its host is not known.
+  LinkId down{}, up{};         ///< To the memory of its host and back; one link where the directions share it.
+  LinkId bus_out{}, bus_in{};  ///< PCIe, which such copies and messages to and from other nodes cross; not valid: they
+                               ///< share no link.
 };
 
 /// The memory of the host of a node: an end of routes, as a switch is, with a capacity.
@@ -100,7 +102,7 @@ struct Cluster {
   IdVector<DeviceId, Device> devices;
   std::vector<std::string> switches;
   std::vector<HostMemory> memories;  ///< One of each node, or none.
-  IdVector<LinkId, Link> links;      ///< Links to memories have no ends: no other route crosses them.
+  IdVector<LinkId, Link> links;      ///< Links to memories and buses have no ends: the Router adds them to routes.
   std::vector<FixedRoute> routes;    ///< Sorted by `from`, then `to`; the Router chooses all other routes.
   std::vector<Change> changes;       ///< Changes while a program runs.
   Jitter jitter;
@@ -144,6 +146,7 @@ class Router {
   ShortestPaths& ways_to(VertexId a_switch) const;
   std::optional<std::vector<Hop>> hops(DeviceId from, DeviceId to) const;
   std::optional<std::vector<Hop>> host_hops(const Device&, bool up) const;
+  void add_buses(DeviceId from, DeviceId to, std::vector<Hop>&) const;
 
   const Cluster* cluster_;
   IdVector<VertexId, std::vector<LinkId>> attached_;  ///< All links of a vertex.

@@ -37,7 +37,12 @@ const config::MapSpec& host_fields() {
            .doc("full: copies in both directions run at the same time. half: they take turns."),
        config::integer("gpus_on_a_link", 1, 1024)
            .fallback("1")
-           .doc("Neighboring devices of a node that share the link, as behind one PCIe switch.")}};
+           .doc("Neighboring devices of a node that share the link, as behind one PCIe switch."),
+       config::quantity("pcie", Dimension::Bandwidth)
+           .optional()
+           .doc("Rate, in each direction, of the PCIe link between a device and its switch, which its copies and its "
+                "messages to other nodes share. Default: they share no link, as where the network has a bus for "
+                "itself.")}};
   return spec;
 }
 
@@ -51,6 +56,9 @@ void check(const Value& host, const Link& down, const Link& up) {
   if (const Value* bandwidth = host.find("bandwidth"); bandwidth && config::as_bandwidth(*bandwidth).value <= 0)
     problems.add(bandwidth->where, "cluster.host.bandwidth", "a memory of 0 GB/s is never read",
                  "write the rate of its memory, such as 400 GB/s", "host");
+  if (const Value* pcie = host.find("pcie"); pcie && config::as_bandwidth(*pcie).value <= 0)
+    problems.add(pcie->where, "cluster.host.pcie", "over a bus of 0 GB/s nothing arrives",
+                 "write its rate, such as 55 GB/s, or leave `pcie` out", "host");
   if (shares_directions(host) && (down.bandwidth != up.bandwidth || down.latency != up.latency))
     problems.add(host.find("up")->where, "cluster.host.up", "directions that take turns on one link have one rate",
                  "leave `up` out, or write duplex: full", "host");
@@ -78,6 +86,7 @@ void read_host_memory(const Value& checked, Cluster& cluster) {
     link.duplex = Duplex::Half;  // Each direction is a link.
     return cluster.links.push_back(std::move(link));
   };
+  const Value* pcie = host->find("pcie");
   const int each = config::as_int(host->at("gpus_on_a_link"));
   std::map<std::string, std::vector<DeviceId>> nodes;
   for (const DeviceId d : cluster.devices.ids()) {
@@ -97,6 +106,11 @@ void read_host_memory(const Value& checked, Cluster& cluster) {
     } else {
       device.down = add(down, device.name + (shares_directions(*host) ? ".host" : ".down"));
       device.up = shares_directions(*host) ? device.down : add(up, device.name + ".up");
+    }
+    if (pcie) {
+      const Bandwidth rate = config::as_bandwidth(*pcie);
+      device.bus_out = add({.name = {}, .bandwidth = rate}, device.name + ".pcie.out");
+      device.bus_in = add({.name = {}, .bandwidth = rate}, device.name + ".pcie.in");
     }
     before.push_back(d);
   }

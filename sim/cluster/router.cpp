@@ -334,6 +334,15 @@ std::optional<std::vector<Hop>> Router::host_hops(const Device& device, bool up)
   return hops;
 }
 
+/// Copies cross the bus of their device, messages to another node the buses of both devices.
+void Router::add_buses(DeviceId from, DeviceId to, std::vector<Hop>& hops) const {
+  if (from.valid() && to.valid() && cluster_->on_one_node(from, to)) return;
+  const LinkId out = from.valid() ? cluster_->devices[from].bus_out : LinkId{};
+  const LinkId in = to.valid() ? cluster_->devices[to].bus_in : LinkId{};
+  if (out.valid()) hops.insert(hops.begin(), Hop{out, true});
+  if (in.valid()) hops.push_back({in, true});
+}
+
 std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
   Route route{{}, {}, {kInfinity}};
   if (from == to) return route;
@@ -342,6 +351,7 @@ std::optional<Route> Router::route(DeviceId from, DeviceId to) const {
                               : hops(from, to);
   if (!path) return std::nullopt;
   route.hops = *std::move(path);
+  if (!cluster_->memories.empty()) add_buses(from, to, route.hops);
   double window = kInfinity;
   for (const Hop& hop : route.hops) {
     const Link& link = cluster_->links[hop.link];

@@ -127,6 +127,28 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("copies and messages to another node share PCIe where the cluster says so, which costs nothing alone") {
+  const std::vector<std::string> sets{
+      "plan={planner: balanced, stages: 8, micro_batch_size: 4, devices: [node0.gpu0, node1.gpu0, node0.gpu1, "
+      "node1.gpu1, node0.gpu2, node1.gpu2, node0.gpu3, node1.gpu3], offload: {activations: 100 %}}",
+      "cluster.host={memory: 1 TiB, down: {bandwidth: 25 GB/s}}"};
+  const auto period = [&](const char* backend, const std::vector<std::string>& more) {
+    std::vector<std::string> joined = sets;
+    joined.insert(joined.end(), more.begin(), more.end());
+    return simulated(joined, backend).metric("period_s");
+  };
+  const std::vector<std::string> shared{"cluster.host.pcie=26 GB/s"}, wide{"cluster.host.pcie=60 GB/s"};
+  CHECK(period("ideal", shared) == period("ideal", {}));
+  for (const char* backend : {"fluid", "simgrid"}) {
+    CAPTURE(backend);
+    CHECK(period(backend, shared) > 1.02 * period(backend, {}));
+    CHECK(period(backend, wide) == doctest::Approx(period(backend, {})).epsilon(1e-9));
+    CHECK(period(backend, shared) == doctest::Approx(period("fluid", shared)).epsilon(1e-9));
+  }
+  std::string text;
+  CHECK(problem_of({"cluster.host.pcie=0 GB/s"}, text) == std::string("over a bus of 0 GB/s nothing arrives"));
+}
+
 TEST_CASE("the optimizer on the host: 8 bytes of each parameter less on the device, and there") {
   const Simulated usual = simulated({}), moved = simulated({"plan.offload={optimizer: {share: 100 %}}"});
   double total = 0, less = 0;
