@@ -244,7 +244,21 @@ void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId ty
   sum.backward.other += input_gradients + weight_gradients;
 }
 
-/// StageCost::vocabulary. A layer that shapes do not price is divided evenly.
+/// Bytes of a layer of the vocabulary on a device of t p, of which the group of t alone divides rows. An array of A
+/// bytes by rows and one of B by words are A/t + B/tp: between A/tp + B/tp, with rows over all of them, and A + B/tp
+/// without.
+Bytes stash_of_words(const CostTable& costs, LayerId id, const StageShape& divided, int ranks, const Load& load) {
+  Degrees degrees = divided.degrees;
+  const Bytes by_rows = layer_memory(costs.model(), id, Recomputation::None, load, degrees).stash;
+  if (!degrees.sequence || degrees.tensor == ranks) return by_rows;
+  degrees.sequence = false;
+  const Bytes whole_rows = layer_memory(costs.model(), id, Recomputation::None, load, degrees).stash;
+  return by_rows + (ranks - 1.0) / (degrees.tensor - 1.0) * (whole_rows - by_rows);
+}
+
+/// StageCost::vocabulary. A layer that shapes do not price is divided evenly. What the devices of a tensor group
+/// exchange for their words, as Megatron-LM's vocabulary parallelism does, is in S and T; the exchanges of all ranks
+/// are not.
 StageCost vocabulary_cost(const CostTable& costs, const StageShape& stage, DeviceTypeId type, const Load& load) {
   const StageShape divided = vocabulary_shape(stage);
   StageShape whole = divided;
@@ -253,13 +267,17 @@ StageCost vocabulary_cost(const CostTable& costs, const StageShape& stage, Devic
   for (const LayerId id : stage.vocabulary) {
     const bool has_shapes = costs.has_shapes(id, divided, type, load);
     const EachPass<PassCost> layer = costs.passes(id, has_shapes ? divided : whole, type, load);
-    const auto part = [&](const PassCost& pass) {
-      return (has_shapes ? 1.0 : 1.0 / stage.vocabulary_ranks) * in_op(pass.time, Written::All);
+    const EachPass<PassCost> in_group =
+        has_shapes && stage.degrees.tensor > 1 ? costs.passes(id, whole, type, load) : EachPass<PassCost>{};
+    const auto part = [&](const PassCost& pass, const PassCost& group) {
+      TimeByClass time = (has_shapes ? 1.0 : 1.0 / stage.vocabulary_ranks) * in_op(pass.time, Written::All);
+      time.tensor += group.time.tensor;
+      return time;
     };
-    cost.passes.forward += part(layer.forward);
-    cost.passes.input_gradient += part(layer.input_gradient);
-    cost.passes.weight_gradient += part(layer.weight_gradient);
-    cost.memory.stash += layer_memory(costs.model(), id, Recomputation::None, load, divided.degrees).stash;
+    cost.passes.forward += part(layer.forward, in_group.forward);
+    cost.passes.input_gradient += part(layer.input_gradient, in_group.input_gradient);
+    cost.passes.weight_gradient += part(layer.weight_gradient, in_group.weight_gradient);
+    cost.memory.stash += stash_of_words(costs, id, divided, stage.vocabulary_ranks, load);
     cost.memory.workspace = std::max(cost.memory.workspace, workspace(costs.model().layers[id], divided.degrees, load,
                                                                       costs.rules().software.workspace_bytes));
   }

@@ -212,7 +212,8 @@ class Unfolder {
   /// Where collectives have a cost, one for each place in the groups. Else one for each group that the phases join.
   void split_collective(const Instruction& first) {
     const CollectiveCall& c = p_.collective(first);
-    if (p_.phases_of(c).empty() || c.purpose == Purpose::Stash) return for_each_member(c);
+    const bool has_leaders_alone = c.purpose == Purpose::Vocabulary && p_.leaders.empty();
+    if (p_.phases_of(c).empty() || c.purpose == Purpose::Stash || has_leaders_alone) return for_each_member(c);
     std::map<DeviceId, InstructionId> instruction_on;
     for (int rank = 0; rank < c.members; ++rank) instruction_on[p_.at(c.member(rank)).device] = c.member(rank);
     for (const CollectiveGroup& group : groups_of(c)) {
@@ -229,7 +230,11 @@ class Unfolder {
   /// One for each place in the groups, of the devices at this place. A copy of a stash is of one device.
   void for_each_member(const CollectiveCall& c) {
     for (int m = 0; m < size_; ++m) {
-      begin_collective(c, c.purpose == Purpose::Stash ? copy_shape(c, m) : shape_of(c.shape, m, false), c.members);
+      begin_collective(c,
+                       c.purpose == Purpose::Stash        ? copy_shape(c, m)
+                       : c.purpose == Purpose::Vocabulary ? exchange_shape(c, m)
+                                                          : shape_of(c.shape, m, false),
+                       c.members);
       for (int rank = 0; rank < c.members; ++rank) emit(c.member(rank), m, newest_collective());
     }
   }
@@ -245,6 +250,26 @@ class Unfolder {
     u.routes.push_back(p_.routes[phase.first_route + member]);
     phase.first_route = static_cast<std::int32_t>(std::ssize(u.routes)) - 1, phase.routes = 1;
     u.phases.push_back(phase);
+    return shape;
+  }
+
+  /// What leaders exchange, between the devices in one place of their groups.
+  std::int32_t exchange_shape(const CollectiveCall& c, int member) {
+    Program& u = out_.program;
+    const std::int32_t shape = shape_of(c.shape, member, false);
+    if (u.collective_shapes[shape].phases > 0) return shape;
+    const auto first = static_cast<std::int32_t>(std::ssize(u.phases));
+    for (CollectivePhase phase : p_.phases_of(c)) {
+      const std::int32_t first_route =
+          std::exchange(phase.first_route, static_cast<std::int32_t>(std::ssize(u.routes)));
+      for (std::int32_t k = 0; k < phase.routes; ++k) {
+        const RouteEnds& route = p_.routes[first_route + k];
+        u.routes.push_back({members_.at(route.from, member), members_.at(route.to, member)});
+      }
+      u.phases.push_back(phase);
+    }
+    CollectiveShape& of_member = u.collective_shapes[shape];
+    of_member.first_phase = first, of_member.phases = static_cast<std::int32_t>(std::ssize(u.phases)) - first;
     return shape;
   }
 

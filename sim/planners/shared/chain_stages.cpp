@@ -81,9 +81,6 @@ void check_vocabulary(const PlannerInput& input) {
     refuse_vocabulary(input,
                       "the operations of the model show no single embedding, scores of all words and loss to divide",
                       "vocabulary: ends, or a model of the builder transformer without modules for later tokens");
-  if (input.options.group.divides())
-    refuse_vocabulary(input, "a part of the vocabulary is not divided once more by the devices of a group yet",
-                      "vocabulary: ends, or take group out of the plan");
   if (input.options.share == Share::MicroBatches)
     refuse_vocabulary(input, "replicas that take micro-batches in turn do not meet for the scores of each",
                       "share: samples");
