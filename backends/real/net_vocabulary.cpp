@@ -33,7 +33,7 @@ void NetRun::look_up_gradient(const Samples& s, const Array& d_embedding, void* 
   add_weight_gradients(n, call(n, s, nullptr, a), s, d_embedding.tensor(), sum);
 }
 
-/// Of all rows at once: each has the same weight, whatever its sequence.
+/// The loss of all rows at once: each has the same weight, whatever its sequence.
 Call NetRun::loss_call(const Samples& s, const void* weights, const Tensor& target, const Activations& a) const {
   const std::size_t n = net_->pass_nodes + kLoss;
   Call c = call(n, s, weights, a);
@@ -52,8 +52,8 @@ Array NetRun::record_scores(const Samples& s, const void* weights, const Array& 
   a.saved.resize(net_->nodes.size());
   a.values[scores.inputs.front()] = input;
   run_node(scores, n, s, weights, a);
-  Array& made = a.values[scores.output];
-  const std::int64_t rows = made.tensor().rows, words = made.tensor().columns, inner = scores.operation->inner;
+  Array& scored = a.values[scores.output];
+  const std::int64_t rows = scored.tensor().rows, words = scored.tensor().columns, inner = scores.operation->inner;
   a.saved[loss] = saved_array(*net_->nodes[loss].operation, rows, words);
   ScoreRecords records{{}, {}, with_gradient ? inner : 0};
   const Array here(*memory_, rows, ScoreRecords::columns(records.width), Use::Activations);
@@ -62,7 +62,7 @@ Array NetRun::record_scores(const Samples& s, const void* weights, const Array& 
   const void* const numbers = weights_of(scores, weights, gathered);
   const Array target = targets(loss, s);
   kernels.divided_scores(ScoreStep::Record, loss_call(s, numbers, target.tensor(), a), records);
-  made = {};
+  scored = {};
   if (!with_gradient) return here;
   const Array weighted(*memory_, rows, inner, Use::Activations);
   const Gradient to{weighted.tensor(), false};
