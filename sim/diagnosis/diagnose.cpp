@@ -118,7 +118,7 @@ std::size_t most_simulated(const std::string& backend) {
   return is_fast ? 16'000'000 : 1'600'000;
 }
 
-Diagnosis diagnose(const CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend,
+Diagnosis diagnose(CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend,
                    const ScenarioReader& read, WhatIf what_if) {
   if (outcome.timeline.clock != Clock::Simulated) return diagnose_measured(compiled, outcome, read);
   Diagnosis d;

@@ -157,18 +157,44 @@ void remove_launches(Program& program) {
   }
 }
 
-/// The times of the ops of each of the costs of a plan, in their order.
-struct OpTimesOfCosts {
-  explicit OpTimesOfCosts(const StageCosts& costs) {
-    for (const StageCost& c : costs.values())
-      in_op.push_back(times_in_op(c)), computation.push_back(computation_times(c));
+/// Gives a program the costs back that it has now, also where a simulation throws.
+class RestoredCosts {
+ public:
+  explicit RestoredCosts(Program& program)
+      : program_(program), collectives_(program.collectives), transfer_shapes_(program.transfer_shapes) {
+    durations_.reserve(program.size());  // What is not filled takes no memory.
+    for (const Instruction& i : program.instructions)
+      if (has_duration(i)) durations_.push_back(i.duration);
   }
-  std::vector<OpTimes> in_op, computation;
+  ~RestoredCosts() {
+    auto next = durations_.begin();
+    for (Instruction& i : program_.instructions)
+      if (has_duration(i)) i.duration = *next++;
+    program_.collectives = std::move(collectives_);
+    program_.transfer_shapes = std::move(transfer_shapes_);
+  }
+  RestoredCosts(const RestoredCosts&) = delete;
+  RestoredCosts& operator=(const RestoredCosts&) = delete;
+
+ private:
+  static bool has_duration(const Instruction& i) { return !i.is_message(); }
+
+  Program& program_;
+  std::vector<Seconds> durations_;  ///< In the order of the instructions that have one.
+  std::vector<CollectiveCall> collectives_;
+  std::vector<TransferShape> transfer_shapes_;
 };
+
+/// The times of the ops of each of the costs of a plan, in their order.
+std::vector<OpTimes> each_of(const StageCosts& costs, OpTimes (*times)(const StageCost&)) {
+  std::vector<OpTimes> list;
+  for (const StageCost& c : costs.values()) list.push_back(times(c));
+  return list;
+}
 
 }  // namespace
 
-IdealizedRuns::IdealizedRuns(const CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend)
+IdealizedRuns::IdealizedRuns(CompiledExperiment& compiled, const Outcome& outcome, const std::string& backend)
     : compiled_(compiled),
       outcome_(outcome),
       shares_links_(backend != "ideal"),
@@ -187,21 +213,23 @@ IdealizedRuns::IdealizedRuns(const CompiledExperiment& compiled, const Outcome& 
 /// Collectives inside of ops take what the program says, also while devices are slow: the rest is computation.
 void IdealizedRuns::measure_computation() {
   const Program& program = compiled_.program;
-  const OpTimesOfCosts planned(compiled_.costs), fast(fastest_costs(compiled_, false));
+  const std::vector<OpTimes> in_ops = each_of(compiled_.costs, times_in_op);
+  const std::vector<OpTimes> planned = each_of(compiled_.costs, computation_times);
+  const std::vector<OpTimes> fast = each_of(fastest_costs(compiled_, false), computation_times);
   IdVector<DeviceId, Seconds> fastest(program.devices);
   for (const InstructionId n : program.instructions.ids()) {
     const Instruction& i = program.at(n);
     if (!i.is_compute()) continue;
     const Seconds took{outcome_.timeline.end[n] - outcome_.timeline.start[n]};
     const std::optional<std::size_t> cost = cost_of(i);
-    const Seconds in_op = cost ? time_of(planned.in_op[*cost], i.kind) : Seconds{};
+    const Seconds in_op = cost ? time_of(in_ops[*cost], i.kind) : Seconds{};
     if (in_op.value <= 0) {
       computation_[i.device] += took, fastest[i.device] += i.duration;
       continue;
     }
     const auto share = [&](const std::vector<OpTimes>& times) { return time_of(times[*cost], i.kind) / in_op; };
-    computation_[i.device] += took - (1 - share(planned.computation)) * i.duration;
-    fastest[i.device] += share(fast.computation) * i.duration;
+    computation_[i.device] += took - (1 - share(planned)) * i.duration;
+    fastest[i.device] += share(fast) * i.duration;
   }
   for (const DeviceId d : computation_.ids()) {
     if (fastest[d].value > 0) slowness_[d] = std::max(1.0, computation_[d] / fastest[d]);
@@ -217,25 +245,22 @@ std::optional<std::size_t> IdealizedRuns::cost_of(const Instruction& op) const {
   return {};
 }
 
-/// Durations of computation on the fastest types of devices, or with equal links, or both.
-IdVector<InstructionId, Seconds> IdealizedRuns::durations(bool fast_types, bool equal_links) const {
-  const Program& program = compiled_.program;
-  const OpTimesOfCosts planned(compiled_.costs);
-  const OpTimesOfCosts priced(
-      fast_types ? fastest_costs(compiled_, equal_links)
-                 : stage_costs(compiled_.plan, *compiled_.experiment.costs, {.equal_links = equal_links}));
-  IdVector<InstructionId, Seconds> durations;
-  for (const Instruction& i : program.instructions) {
-    durations.push_back(i.duration);
+void IdealizedRuns::price_again(bool fast_types, bool equal_links) {
+  const std::vector<OpTimes> planned = each_of(compiled_.costs, times_in_op);
+  const std::vector<OpTimes> priced =
+      each_of(fast_types ? fastest_costs(compiled_, equal_links)
+                         : stage_costs(compiled_.plan, *compiled_.experiment.costs, {.equal_links = equal_links}),
+              times_in_op);
+  for (Instruction& i : compiled_.program.instructions) {
     const std::optional<std::size_t> cost = i.is_compute() ? cost_of(i) : std::nullopt;
     if (!cost) continue;
-    const Seconds now = time_of(planned.in_op[*cost], i.kind), then = time_of(priced.in_op[*cost], i.kind);
-    if (now.value > 0) durations.back() = (then / now) * i.duration;
+    const Seconds now = time_of(planned[*cost], i.kind), then = time_of(priced[*cost], i.kind);
+    if (now.value > 0) i.duration = (then / now) * i.duration;
   }
-  return durations;
 }
 
-void IdealizedRuns::equalize_loads(Program& program, bool replicas) const {
+void IdealizedRuns::equalize_loads(bool replicas) {
+  Program& program = compiled_.program;
   std::map<std::tuple<InstructionKind, StageId, DeviceId, int>, std::size_t> numbers;
   equalize(program, [&](const Instruction& i) {
     const std::tuple alike(i.kind, i.stage, replicas ? DeviceId{} : i.device, program.iteration_of(i));
@@ -243,13 +268,17 @@ void IdealizedRuns::equalize_loads(Program& program, bool replicas) const {
   });
 }
 
-Program& IdealizedRuns::whole_program() {
-  const Program& program = compiled_.program;
-  if (changed_.size() == 0) return changed_ = program;
-  changed_.instructions = program.instructions;
-  changed_.collectives = program.collectives;
-  changed_.transfer_shapes = program.transfer_shapes;
-  return changed_;  // The rest is never changed.
+void IdealizedRuns::remove_costs(Cost costs) {
+  Program& program = compiled_.program;
+  if (has(costs, Cost::SlowTypes | Cost::SlowLinks))
+    price_again(has(costs, Cost::SlowTypes), has(costs, Cost::SlowLinks));
+  if (has(costs, Cost::GradientSums)) remove_collectives(program, true);
+  if (has(costs, Cost::GroupCollectives)) remove_collectives(program, false);
+  if (has(costs, Cost::Launches)) remove_launches(program);
+  if (has(costs, Cost::HostMemory)) remove_copies(program);
+  remove_lateness(program);
+  if (has(costs, Cost::UnequalLoads | Cost::UnequalReplicas)) equalize_loads(has(costs, Cost::UnequalReplicas));
+  if (has(costs, Cost::UnequalStages) && comparable_) equalize_stages(program, compiled_.plan);
 }
 
 const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
@@ -262,24 +291,17 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (compiled_.cluster().changes.empty()) costs = without_flag(costs, Cost::Slowdowns);
   const auto cached = results_.find(costs);
   if (cached != results_.end()) return cached->second;
-  Program& program = whole_program();
+  return results_[costs] = simulate(costs);
+}
+
+IdealizedRuns::Result IdealizedRuns::simulate(Cost costs) {
+  Program& program = compiled_.program;
+  const RestoredCosts restored(program);
   std::optional<Cluster> changed;  // Clusters are large; only one that changes is copied.
   const bool has_free_links = has(costs, Cost::Messages) && !has_collective_messages(program);
   if (has_free_links || !compiled_.cluster().changes.empty()) changed = cluster_of_program(compiled_);
   if (has(costs, Cost::Slowdowns)) std::erase_if(changed->changes, [](const Change& c) { return !c.devices.empty(); });
-  if (has(costs, Cost::SlowTypes | Cost::SlowLinks)) {
-    const auto priced = durations(has(costs, Cost::SlowTypes), has(costs, Cost::SlowLinks));
-    for (const InstructionId n : program.instructions.ids())
-      if (program.at(n).is_compute()) program.instructions[n].duration = priced[n];
-  }
-  if (has(costs, Cost::GradientSums)) remove_collectives(program, true);
-  if (has(costs, Cost::GroupCollectives)) remove_collectives(program, false);
-  if (has(costs, Cost::Launches)) remove_launches(program);
-  if (has(costs, Cost::HostMemory)) remove_copies(program);
-  remove_lateness(program);
-  if (has(costs, Cost::UnequalLoads | Cost::UnequalReplicas))
-    equalize_loads(program, has(costs, Cost::UnequalReplicas));
-  if (has(costs, Cost::UnequalStages) && comparable_) equalize_stages(program, compiled_.plan);
+  remove_costs(costs);
   if (has(costs, Cost::Messages))
     for (TransferShape& shape : program.transfer_shapes) shape.bytes = 0;
   if (has_free_links)  // Collectives that are messages keep the latencies of the links.
@@ -287,7 +309,7 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   const Cluster& cluster = changed ? *changed : compiled_.cluster();
   const char* const backend = has(costs, Cost::Contention) ? "ideal" : "fluid";
   const Timeline timeline = get_from(backends::catalog(), "backend", backend).run(program, cluster, {});
-  return results_[costs] = result_of(measure_times(program, timeline, cluster));
+  return result_of(measure_times(program, timeline, cluster));
 }
 
 Seconds IdealizedRuns::without(Cost costs) { return result(costs).period; }

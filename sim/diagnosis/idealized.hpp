@@ -45,8 +45,9 @@ constexpr bool is_offload(const CollectiveCall& c) {
 /// them. The order of work stays as it is, so a better one may save more.
 class IdealizedRuns {
  public:
-  /// Keeps references to all three.
-  IdealizedRuns(const CompiledExperiment&, const Outcome&, const std::string& backend);
+  /// Keeps references to both. While it simulates, it removes costs from the program itself, because a copy of a large
+  /// one takes longer than its simulation; then it gives them back.
+  IdealizedRuns(CompiledExperiment&, const Outcome&, const std::string& backend);
 
   /// The period of the run itself.
   Seconds period() const { return outcome_.report.period; }
@@ -69,15 +70,17 @@ class IdealizedRuns {
   };
   static Result result_of(const Report& r) { return {r.period, (1 - r.steady_bubble) * r.period}; }
   const Result& result(Cost costs);
-  /// The program of the run, in which costs may then be removed.
-  Program& whole_program();
-  void equalize_loads(Program&, bool replicas) const;
+  Result simulate(Cost costs);
+  /// Removes what is not on the network.
+  void remove_costs(Cost costs);
+  void equalize_loads(bool replicas);
   void measure_computation();
   /// Which of the costs of the plan the op has; nothing where the stage is not the device's.
   std::optional<std::size_t> cost_of(const Instruction& op) const;
-  IdVector<InstructionId, Seconds> durations(bool fast_types, bool equal_links) const;
+  /// Gives ops the times that they have on the fastest types of devices, or with equal links, or both.
+  void price_again(bool fast_types, bool equal_links);
 
-  const CompiledExperiment& compiled_;
+  CompiledExperiment& compiled_;
   const Outcome& outcome_;
   bool shares_links_;  ///< Whether the backend of the run lets messages share links.
   bool comparable_;
@@ -88,7 +91,6 @@ class IdealizedRuns {
   IdVector<DeviceId, double> slowness_;
   IdVector<DeviceId, Seconds> computation_;
   std::map<Cost, Result> results_;
-  Program changed_;  ///< A copy whose costs were removed; empty before the first.
 };
 
 }  // namespace stagecraft

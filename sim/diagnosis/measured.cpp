@@ -59,7 +59,7 @@ bool explains(const std::string& simulated, const std::string& measured) {
 }
 
 /// Adds the changes that help against the same cause in a simulation.
-void add_simulated_suggestions(const CompiledExperiment& c, const ScenarioReader& read, Finding& finding) try {
+void add_simulated_suggestions(CompiledExperiment& c, const ScenarioReader& read, Finding& finding) try {
   const Diagnosis simulated = diagnose(c, run(c, "fluid"), "fluid", read);
   if (simulated.findings.empty() || !explains(simulated.first().cause, finding.cause)) return;
   finding.suggestions = simulated.first().suggestions;
@@ -69,7 +69,7 @@ void add_simulated_suggestions(const CompiledExperiment& c, const ScenarioReader
 
 }  // namespace
 
-Diagnosis diagnose_measured(const CompiledExperiment& c, const Outcome& outcome, const ScenarioReader& read) {
+Diagnosis diagnose_measured(CompiledExperiment& c, const Outcome& outcome, const ScenarioReader& read) {
   constexpr double kSmallShare = 0.05;
   Diagnosis d{.findings = {}, .samples = c.program.mini_batch, .not_simulated = {}, .measured = true};
   const Report& report = outcome.report;

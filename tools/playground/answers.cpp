@@ -103,7 +103,7 @@ Json answer_one(const Json& request, const std::string& file, const std::vector<
                 std::vector<KeptRun>& page) {
   std::vector<std::string> sets = common;
   for (std::string& set : sets_of(request)) sets.push_back(std::move(set));
-  const CompiledExperiment compiled = compile_or_advise(load_experiment(file, sets));
+  CompiledExperiment compiled = compile_or_advise(load_experiment(file, sets));
   check_size(compiled);
   const std::string backend = text_of(request, "backend", default_backend(compiled.plan));
   Outcome outcome = run(compiled, backend);

@@ -4,6 +4,7 @@
 #include "tools/stagecraft/row_diagnosis.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/stop_point.hpp"
@@ -16,7 +17,7 @@ namespace stagecraft {
 
 namespace {
 
-Diagnosis diagnosis_of(const std::string& file, const std::vector<std::string>& sets, const CompiledExperiment& c,
+Diagnosis diagnosis_of(const std::string& file, const std::vector<std::string>& sets, CompiledExperiment c,
                        const std::string& backend, WhatIf what_if) try {
   return diagnose(c, run(c, backend), backend, scenario_reader(file, sets, c.experiment), what_if);
 } catch (const Infeasible&) {
@@ -52,9 +53,9 @@ std::vector<std::string> causes_of_rows(const RowsToDiagnose& asked, int threads
     const StopScope scope(stop);
     const std::vector<std::string> joined = with_chosen_options(asked.sets, asked.sets_of_rows[i]);
     try {
-      const CompiledExperiment c = compile_row(plan_experiment(load_experiment(asked.file, joined)), asked.orders[i]);
+      CompiledExperiment c = compile_row(plan_experiment(load_experiment(asked.file, joined)), asked.orders[i]);
       rows[i].instructions = c.program.size();
-      rows[i].cause = cause_text(diagnosis_of(asked.file, joined, c, asked.backend, WhatIf::None));
+      rows[i].cause = cause_text(diagnosis_of(asked.file, joined, std::move(c), asked.backend, WhatIf::None));
     } catch (const Stopped&) {
     }
   };

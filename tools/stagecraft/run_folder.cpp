@@ -56,8 +56,8 @@ void add_interval(const CompiledExperiment& c, Outcome& o) {
   if (o.timeline.clock == Clock::Simulated) o.report.interval = prediction_interval(c.experiment);
 }
 
-void add_diagnosis(const CompiledExperiment& c, Outcome& o, const std::string& file,
-                   const std::vector<std::string>& sets, WhatIf what_if) {
+void add_diagnosis(CompiledExperiment& c, Outcome& o, const std::string& file, const std::vector<std::string>& sets,
+                   WhatIf what_if) {
   o.report.diagnosis =
       diagnose(c, o, o.timeline.provenance.backend, scenario_reader(file, sets, c.experiment), what_if);
 }

@@ -31,7 +31,7 @@ void write_run(const std::string& folder, const std::vector<RunFile>& files, Ove
 void add_interval(const CompiledExperiment&, Outcome&);
 
 /// Adds what limits a simulated run of the scenario `file` with `sets`, on the backend that it ran on.
-void add_diagnosis(const CompiledExperiment&, Outcome&, const std::string& file, const std::vector<std::string>& sets,
+void add_diagnosis(CompiledExperiment&, Outcome&, const std::string& file, const std::vector<std::string>& sets,
                    WhatIf = WhatIf::First);
 
 /// What `run --out` wrote into a folder; InputError when something of it is not there.

@@ -75,7 +75,7 @@ std::string memory_help(const Sets& sets) {
 
 std::vector<Sets> suggestions(const Sets& sets, WhatIf what_if) {
   const Experiment e = load_experiment(kFile, sets);
-  const CompiledExperiment c = compile(e);
+  CompiledExperiment c = compile(e);
   const Diagnosis d = diagnose(c, run(c, "ideal"), "ideal", scenario_reader(kFile, sets, e), what_if);
   std::vector<Sets> offers;
   for (const Finding& f : d.findings)

@@ -23,7 +23,7 @@ constexpr Cost kCosts[] = {Cost::Messages, Cost::UnequalStages, Cost::GradientSu
 
 TEST_CASE("costs are removed from the whole program, whatever was removed before") {
   for (const std::vector<std::string>& sets : kScenarios) {
-    const CompiledExperiment c = compile(load_experiment("examples/quickstart", sets));
+    CompiledExperiment c = compile(load_experiment("examples/quickstart", sets));
     const Outcome o = run(c, "fluid");
     IdealizedRuns one_by_one(c, o, "fluid");
     for (const Cost cost : kCosts) {
@@ -32,12 +32,15 @@ TEST_CASE("costs are removed from the whole program, whatever was removed before
       CHECK(one_by_one.busiest(cost) == IdealizedRuns(c, o, "fluid").busiest(cost));
     }
     CHECK(one_by_one.without(Cost::Messages) < one_by_one.without(Cost{}));
+    const Timeline again = run(c, "fluid").timeline;  // The program has its costs again.
+    CHECK(again.start == o.timeline.start);
+    CHECK(again.end == o.timeline.end);
   }
 }
 
 TEST_CASE("a run of which nothing is removed is not simulated again, and has the same period") {
   for (const std::vector<std::string>& sets : kScenarios) {
-    const CompiledExperiment c = compile(load_experiment("examples/quickstart", sets));
+    CompiledExperiment c = compile(load_experiment("examples/quickstart", sets));
     const Outcome o = run(c, "fluid");
     IdealizedRuns cached(c, o, "fluid"), simulated(c, o, "simgrid");  // For `simgrid` `fluid` takes its place.
     CHECK(cached.without(Cost{}) == simulated.without(Cost{}));

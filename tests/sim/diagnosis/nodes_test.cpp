@@ -32,7 +32,7 @@ bool suggests_another_order(const std::string& first, const std::string& second,
                   "run: {{schedule: 1f1b, micro_batches: 8}}\n",
                   first, second, third));
   const Experiment e = load_experiment(file, {});
-  const CompiledExperiment c = compile(e);
+  CompiledExperiment c = compile(e);
   const Diagnosis d = diagnose(c, run(c, "ideal"), "ideal", scenario_reader(file, {}, e), WhatIf::None);
   return std::any_of(d.findings.begin(), d.findings.end(), [](const Finding& f) { return f.cause == "placement"; });
 }

@@ -104,7 +104,7 @@ std::string title_of(const Arguments& a, const KeptRun& first) {
 void add_scenario(const std::string& given, const Arguments& a, std::vector<KeptRun>& runs) {
   std::vector<std::string> backends = a.list("backend");
   for (const std::string& backend : backends) get_from(backends::catalog(), "backend", backend);
-  const CompiledExperiment compiled = compile_or_advise(load_experiment(given, a.list("set")));
+  CompiledExperiment compiled = compile_or_advise(load_experiment(given, a.list("set")));
   if (backends.empty()) backends.push_back(default_backend(compiled.plan));
   for (const std::string& backend : backends) {
     Outcome outcome = run(compiled, backend);

@@ -188,7 +188,7 @@ int execute_run_scenario(const Arguments& a) {
   if (a.has("html")) check_output_of(a, "html");
   check_picture_options(a, kRunPictures);
   check_trace_options(a);
-  const CompiledExperiment compiled =
+  CompiledExperiment compiled =
       compile_or_advise(load_experiment(a.text("FILE"), a.list("set")), [&](const PlannedExperiment& p) {
         return lists_instructions(a) ? compile(p) : compile_for_report(p, backend_of(a, p.plan));
       });
