@@ -197,22 +197,26 @@ std::string remedy(Bytes resident, Bytes peak, Bytes capacity) {
 /// Calls visit(device, instruction, live) at each.
 template <class Visit>
 void for_each_need(const Program& program, Visit&& visit) {
-  IdVector<InstructionId, double> taken(program.size(), 0), given(program.size(), 0), arriving(program.size(), 0);
+  // A third of all instructions compute; what others take is in place 0 and is not read.
+  IdVector<InstructionId, std::uint32_t> place(program.size());
+  std::uint32_t computations = 0;
+  for (const InstructionId i : program.instructions.ids()) place[i] = program.at(i).is_compute() ? ++computations : 0;
+  std::vector<double> taken(computations + 1, 0), given(taken), arriving(taken);
   for (const Transfer& t : program.transfers)
-    if (t.consumer.valid() && program.at(t.consumer).is_compute())
-      arriving[t.consumer] += static_cast<double>(program.bytes(t));
+    if (t.consumer.valid()) arriving[place[t.consumer]] += static_cast<double>(program.bytes(t));
   for (const Buffer& b : program.buffers) {
-    taken[b.allocated_by] += b.size.value;
-    given[b.freed_by] += b.size.value;
+    taken[place[b.allocated_by]] += b.size.value;
+    given[place[b.freed_by]] += b.size.value;
   }
   IdVector<DeviceId, double> live;
   for (const ResidentMemory& memory : program.memory) live.push_back(memory.total().value);
   for (const InstructionId i : program.instructions.ids()) {
-    if (!program.at(i).is_compute()) continue;
+    const std::uint32_t n = place[i];
+    if (n == 0) continue;
     const DeviceId d = program.at(i).device;
-    live[d] += taken[i];
-    visit(d, i, live[d] + arriving[i]);
-    live[d] -= given[i];
+    live[d] += taken[n];
+    visit(d, i, live[d] + arriving[n]);
+    live[d] -= given[n];
   }
 }
 
