@@ -3,8 +3,9 @@
 #include "sim/result/memory.hpp"
 
 #include <algorithm>
+#include <array>
 #include <functional>
-#include <iterator>
+#include <span>
 #include <utility>
 
 namespace stagecraft {
@@ -14,6 +15,8 @@ namespace {
 /// different ways differ by the rounding of their sums.
 constexpr double kRounding = 1e-12;
 
+constexpr std::size_t kBufferKinds = static_cast<std::size_t>(BufferKind::Host) + 1;
+
 bool is_one_moment(double first, double later) { return later - first <= kRounding * later; }
 
 struct Event {
@@ -22,15 +25,21 @@ struct Event {
   bool takes;
 };
 
-/// The events in order of time. What ends at a moment makes room for what starts then, and events of one kind keep the
-/// order of the program.
-std::vector<Event> in_moments(std::vector<Event> takes, std::vector<Event> frees) {
-  const auto by_time = [](const Event& a, const Event& b) { return a.time < b.time; };
-  for (std::vector<Event>* list : {&takes, &frees})
-    if (!std::is_sorted(list->begin(), list->end(), by_time)) std::stable_sort(list->begin(), list->end(), by_time);
-  std::vector<Event> events;
-  events.reserve(takes.size() + frees.size());
-  std::merge(frees.begin(), frees.end(), takes.begin(), takes.end(), std::back_inserter(events), by_time);
+/// The events of all lists in order of time. What ends at a moment makes room for what starts then, and events of one
+/// kind keep the order of the program. Each list is usually in order of time already.
+std::vector<Event> in_moments(std::span<std::vector<Event>> lists) {
+  constexpr auto is_earlier = [](const Event& a, const Event& b) { return a.time < b.time; };
+  std::size_t size = 0;
+  for (const std::vector<Event>& list : lists) size += list.size();
+  std::vector<Event> events(size), merged(size);
+  std::size_t done = 0;
+  for (std::vector<Event>& list : lists) {
+    if (!std::is_sorted(list.begin(), list.end(), is_earlier)) std::sort(list.begin(), list.end(), is_earlier);
+    Event *const first = events.data(), *const other = list.data();
+    std::merge(first, first + done, other, other + list.size(), merged.data(), is_earlier);
+    std::swap(events, merged);
+    done += list.size();
+  }
   for (auto first = events.begin(); first != events.end();) {
     auto last = first;
     for (; last != events.end() && is_one_moment(first->time, last->time); ++last) last->time = first->time;
@@ -57,8 +66,8 @@ MemoryHistory::MemoryHistory(const Program& program, const Timeline& timeline)
 template <class Visit>
 void MemoryHistory::for_each_sample(DeviceId device, Visit&& visit) const {
   const std::uint32_t first = first_[device.value], last = first_[device.value + 1];
-  std::vector<Event> takes, frees;
-  takes.reserve(last - first), frees.reserve(last - first);
+  // What is taken, then what is freed, of each kind.
+  std::array<std::vector<Event>, 2 * kBufferKinds> events;
   std::vector<Buffer> buffers;
   buffers.reserve(last - first);
   // Two loops, because each waits for memory far apart: the processor then has many such reads under way at once.
@@ -66,11 +75,11 @@ void MemoryHistory::for_each_sample(DeviceId device, Visit&& visit) const {
   for (const Buffer& b : buffers) {
     const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
     if (is_one_moment(start, end)) continue;
-    takes.push_back({start, &b, true});
-    frees.push_back({end, &b, false});
+    events[2 * static_cast<std::size_t>(b.kind)].push_back({start, &b, true});
+    events[2 * static_cast<std::size_t>(b.kind) + 1].push_back({end, &b, false});
   }
   MemorySample now;
-  for (const Event& e : in_moments(std::move(takes), std::move(frees))) {
+  for (const Event& e : in_moments(events)) {
     if (now.cause.valid() && now.time != e.time) visit(now);
     const double sign = e.takes ? 1 : -1;
     switch (e.buffer->kind) {
@@ -130,21 +139,21 @@ IdVector<DeviceId, MemoryPeak> MemoryHistory::peaks(const Cluster& cluster) cons
 }
 
 std::vector<Bytes> host_peaks(const Program& program, const Timeline& timeline, const Cluster& cluster) {
-  std::vector<std::vector<Event>> takes(cluster.memories.size()), frees(cluster.memories.size());
+  std::vector<std::array<std::vector<Event>, 2>> events(cluster.memories.size());
   for (const Buffer& b : program.buffers) {
     if (b.kind != BufferKind::Host) continue;
     const CollectivePhase& phase = program.phases_of(program.collective(program.at(b.allocated_by))).front();
     for (std::int32_t k = 0; k < phase.routes; ++k) {  // One for each device that this one stands for.
       const int memory = cluster.devices[program.routes[phase.first_route + k].from].host_memory;
-      takes[memory].push_back({timeline.start[b.allocated_by], &b, true});
-      frees[memory].push_back({timeline.end[b.freed_by], &b, false});
+      events[memory][0].push_back({timeline.start[b.allocated_by], &b, true});
+      events[memory][1].push_back({timeline.end[b.freed_by], &b, false});
     }
   }
   std::vector<Bytes> peaks(cluster.memories.size());
   if (!program.host_states.empty()) peaks = program.host_states;
   for (std::size_t m = 0; m < peaks.size(); ++m) {
     Bytes now = peaks[m];
-    for (const Event& e : in_moments(std::move(takes[m]), std::move(frees[m]))) {
+    for (const Event& e : in_moments(events[m])) {
       now += (e.takes ? 1.0 : -1.0) * e.buffer->size;
       peaks[m] = std::max(peaks[m], now);
     }
