@@ -120,6 +120,32 @@ def road(setting):
             before[step] = p * m, seconds
         gib, each = re.findall(r"([0-9.]+) GiB", text)[-1], re.search(r"([0-9.]+) bytes each", text).group(1)
         yield Row("memory", f"{p} x {m}", f"{gib} GiB", what=f"{each} bytes an instruction")
+    for p, m in [(64, 2048), (64, 16384)] + ([] if setting.quick else [(256, 32768)]):
+        yield whole_run(setting, p, m)
+
+
+PIPELINE = """schema: scenario/2
+software: none
+title: The whole road
+model: {{builder: uniform, layers: {p}, forward: 1 ms, backward: 2 ms, parameters: 1000000, stash: 1 MiB, output: 1 MiB}}
+cluster: {{generator: uniform, devices: {p}, network: star, type: h100-sxm, link: {{bandwidth: 50 GB/s, latency: 5 us}}}}
+plan: {{planner: balanced, stages: {p}, replicas: 1, micro_batch_size: 1}}
+run: {{schedule: 1f1b, micro_batches: {m}, iterations: 1}}
+"""
+
+
+def whole_run(setting, p, m):
+    """`run` on `ideal` from the scenario to what it prints. Its bubble is too small for suggestions, which would be simulated too."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "pipeline.yaml"
+        command = [setting.tool, "run", file, "--backend", "ideal", "--format", "json"]
+        file.write_text(PIPELINE.format(p=p, m=1))
+        least = cpu_of(command)[2]  # GiB.
+        file.write_text(PIPELINE.format(p=p, m=m))
+        runs = [cpu_of(command) for _ in range(1 if p * m > 1 << 22 else setting.runs)]
+    count, seconds, memory = json.loads(runs[0][0])["instructions"], min(run[1] for run in runs), min(run[2] for run in runs)
+    return Row("stagecraft run", f"{p} x {m}", f"{seconds:.3f} s, {count / seconds / 1e6:.2f} M/s", f"{memory:.2f} GiB", None,
+               f"memory: {2**30 * (memory - least) / count:.0f} bytes an instruction more than the {2**10 * least:.0f} MiB of one micro-batch", p * m, seconds)
 
 
 def lines_of(setting, program):
