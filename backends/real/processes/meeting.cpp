@@ -34,8 +34,10 @@ Deadline soon(int times) { return deadline_after(times * patience_after_failure(
 
 /// What is said where a process is silent.
 std::string silence_text(int process) {
-  const std::string loss = wire().loss(process), cause = wire().cause(process);
-  return loss.empty() ? "no answer from " + process_name(process) : loss + (cause.empty() ? "" : ": " + cause);
+  const std::string loss = wire().loss(process);
+  if (loss.empty()) return "no answer from " + process_name(process);
+  const std::string cause = wire().cause(process);
+  return loss + (cause.empty() ? "" : ": " + cause);
 }
 
 std::string no_answer_text(Patience patience) {

@@ -35,6 +35,14 @@ void note_end(int rank, int status) {
   forked.erase(rank);
 }
 
+void look_for_end(int rank) {
+  int status = 0;
+  if (const auto it = forked.find(rank); it != forked.end() && waitpid(it->second, &status, WNOHANG) == it->second)
+    note_end(rank, status);
+}
+
+constexpr double kMoment = 2;  // Seconds.
+
 /// A copy ends with the first process, whatever ends that, and leaves it to say so.
 void become_copy(pid_t first) {
   is_copy = true;
@@ -77,18 +85,16 @@ real::Socket real::take_local_listener() { return std::move(listener_here); }
 bool real::is_local_copy() { return is_copy; }
 
 std::string real::end_of_local_process(int rank) {
-  const auto it = forked.find(rank);
-  int status = 0;
-  if (it != forked.end() && waitpid(it->second, &status, WNOHANG) == it->second) note_end(rank, status);
+  const double begin = steady_seconds();
+  for (Nap nap; forked.count(rank) != 0 && steady_seconds() - begin < kMoment; nap()) look_for_end(rank);
   const auto ended = how_ended.find(rank);
   return ended == how_ended.end() ? std::string() : ended->second;
 }
 
 void real::end_local_processes() {
-  constexpr double kMoment = 2;
   const double begin = steady_seconds();
   for (Nap nap; !forked.empty() && steady_seconds() - begin < kMoment; nap())
-    for (const auto& [rank, pid] : std::map(forked)) end_of_local_process(rank);
+    for (const auto& [rank, pid] : std::map(forked)) look_for_end(rank);
   for (const auto& [rank, pid] : std::exchange(forked, {})) {
     kill(pid, SIGKILL);
     waitpid(pid, nullptr, 0);
