@@ -52,6 +52,11 @@ def test_life_of_a_network(name):
     assert "10.99.0.1 a0" in hosts, hosts
     assert "did you mean 'c0'" in run("cluster", "exec", f"{name}/co", "hostname", code=2)
     run("cluster", "exec", f"{name}/a0", "false", code=1)
+    # With two networks a device needs its network, but not in a program that runs in one, such as a launcher.
+    run("cluster", "up", STAR, "--name", f"{name}-2", "--no-check")
+    assert "several networks are up" in run("cluster", "exec", "b0", "hostname", code=2)
+    assert run("cluster", "exec", f"{name}/a0", "--", TOOL, "cluster", "exec", "b0", "hostname").strip() == "b0"
+    run("cluster", "down", f"{name}-2")
     # A program of the network ends with it.
     sleeper = subprocess.Popen([TOOL, "cluster", "exec", f"{name}/a0", "sleep", "123456"])
     processes.wait_until(lambda: any(p != sleeper.pid for p in processes_with("sleep", "123456")), sleeper)

@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "backends/box/open_networks.hpp"
@@ -16,6 +17,8 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr Seconds kPatience{2};  // For processes that are asked to end.
+// Programs of a network know its name, for launchers such as mpirun that give cluster exec the name of a device alone.
+constexpr const char* kNetwork = "STAGECRAFT_NETWORK";
 
 std::string spaces_text(const box::OpenNetwork& network) {
   const box::Entrance& entrance = network.opened.entrance;
@@ -52,13 +55,15 @@ int up(const Arguments& a, const std::vector<std::string>& words) {
   return 0;
 }
 
-/// NETWORK/DEVICE, or DEVICE where one network is up.
+/// NETWORK/DEVICE, or DEVICE where one network is up, and in a program of a network.
 int exec(const std::vector<std::string>& words) {
   if (words.size() < 2)
     throw InputError("cluster exec takes a device and a program", "stagecraft cluster exec DEVICE COMMAND");
   const std::size_t slash = words[0].find('/');
   const std::vector<box::OpenNetwork> networks = box::open_networks();
-  const box::OpenNetwork& network = find_network(networks, slash == std::string::npos ? "" : words[0].substr(0, slash));
+  const char* const inside = std::getenv(kNetwork);
+  const std::string name = slash != std::string::npos ? words[0].substr(0, slash) : inside ? inside : "";
+  const box::OpenNetwork& network = find_network(networks, name);
   const std::string device = slash == std::string::npos ? words[0] : words[0].substr(slash + 1);
   const box::Entrance& entrance = network.opened.entrance;
   const auto devices = static_cast<std::ptrdiff_t>(entrance.addresses.size());
@@ -75,6 +80,7 @@ int exec(const std::vector<std::string>& words) {
   // A first word with a space begins a line for a shell: ssh takes such lines, and mpirun writes them.
   if (program[0].find(' ') != std::string::npos) program = {"sh", "-c", join(program, " ")};
   flush();
+  setenv(kNetwork, network.name.c_str(), 1);
   return box::run_in_space(entrance, static_cast<int>(index), program);
 }
 
