@@ -258,6 +258,14 @@ class ShellReader {
     return std::all_of(name.begin(), name.end(), is_name_character) ? std::optional(name) : std::nullopt;
   }
 
+  /// Whether the word is a command for another shell that begins with variables: bash -c "NAME=1 program --option".
+  bool is_quoted_command() const {
+    constexpr std::string_view kDeclarations[] = {"export", "declare", "local", "readonly", "typeset"};
+    return !command_.empty() && word_.find(" --") != std::string::npos &&
+           std::find(std::begin(kDeclarations), std::end(kDeclarations), command_.front().text) ==
+               std::end(kDeclarations);
+  }
+
   bool begins_array() {
     if (!in_word_ || array_ || !word_.ends_with('=') || !assigned_name()) return false;
     const std::string name = *assigned_name();
@@ -280,7 +288,7 @@ class ShellReader {
 
   void end_word() {
     if (!in_word_) return;
-    const std::optional<std::string> name = array_ ? std::nullopt : assigned_name();
+    const std::optional<std::string> name = array_ || is_quoted_command() ? std::nullopt : assigned_name();
     if (name) {
       const std::size_t equals = word_.find('=');
       std::string& value = script_.values[*name];

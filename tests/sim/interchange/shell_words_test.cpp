@@ -54,6 +54,12 @@ TEST_CASE("arrays stand where they are used") {
   CHECK(commands("run ${A[@]}") == "[run@1][${A[@]}@1]");
 }
 
+TEST_CASE("a quoted command may begin with variables") {
+  CHECK(commands("srun bash -c \"A=1 run --b 2\"") == "[srun@1][bash@1][-c@1][A=1 run --b 2@1]");
+  CHECK(commands("export A=\"--b 2\"\nrun $A") == "[export@1]; [run@2][--b@2][2@2]");
+  CHECK(commands("A=\"1 --b 2\"\nrun $A") == "[run@2][1@2][--b@2][2@2]");
+}
+
 TEST_CASE("variables and arithmetic") {
   CHECK(commands("T=2\nrun $((8 / (T * 2) + $T))") == "[run@2][4@2]");
   CHECK(commands("run $((7 / 2 * 2)) $((1 / 0)) $((X + 1))") == "[run@1][6@1][$((1 / 0))@1][$((X + 1))@1]");
