@@ -95,9 +95,9 @@ enum class StateSharding : std::uint8_t { None, Optimizer, Gradients, Weights };
 /// next to the attention on the part before it; all at once; or by exchanging rows for heads (DeepSpeed-Ulysses).
 enum class ContextExchange : std::uint8_t { Ring, AllGather, AllToAll };
 
-/// How rows reach the devices of their experts: a copy for each expert, or one for each node, which spreads it over its
-/// devices (DeepEP).
-enum class ExpertDispatch : std::uint8_t { AllToAll, PerNode };
+/// How rows reach the devices of their experts: a copy for each expert; one for each node, which spreads it over its
+/// devices (DeepEP); or all rows of the group on each of its devices, which takes what its experts need.
+enum class ExpertDispatch : std::uint8_t { AllToAll, PerNode, AllGather };
 
 /// What a group of devices does with its arrays together, as in NCCL and MPI. The first device of a group is the root
 /// of a broadcast.

@@ -41,7 +41,6 @@ struct CostRules {
   bool flows = false;         ///< Programs play collectives as messages on the links.
   /// Collectives of profiles come before computed ones. Empty without profiles, null for types without one.
   IdVector<DeviceTypeId, std::shared_ptr<const Profile>> profiles;
-  double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16, as frameworks do.
 
   /// The price list: a round of the collective without contention. By the links, groups stand on the first devices of
   /// the cluster, unless their devices are given. Sums of gradients and gathers of weights run as rings.

@@ -62,7 +62,7 @@ std::shared_ptr<const CostRules> with_profiles(CostRules rules,
                                            [](const auto& p) { return p && !p->collectives.empty(); });
   if (has_collectives) {  // They were measured on gradients and weights as the model keeps them.
     rules.software.gradient_bytes = precision.gradient;
-    rules.gathered_bytes = precision.weight;
+    rules.software.gathered_bytes = precision.weight;
   }
   return std::make_shared<const CostRules>(std::move(rules));
 }

@@ -16,7 +16,7 @@ struct LayerShare {
 };
 
 LayerShare times_of(const CostTable& costs, LayerId id, const StageShape& stage, DeviceTypeId type, const Load& load) {
-  const EachPass<PassCost> p = costs.passes(id, stage, type, load);
+  const EachPass<PassCost> p = costs.passes(id, LayerShapes(stage, costs.model()).shape_of(id), type, load);
   const TimeByClass backward = stage.recomputes_all() ? p.backward.time : p.backward.time + p.recompute.time;
   const Written written = written_collectives(costs.rules(), stage);
   return {in_op(backward, written).total(), in_op(p.weight_gradient.time, written).total(), {}};

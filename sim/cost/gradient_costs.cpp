@@ -74,14 +74,15 @@ Collectives gather_of_weights(const DeviceParameters& p, const StageShape& shape
                               DeviceTypeId type) {
   if (shape.sharding == StateSharding::None || shape.gathers_each_pass()) return {};
   const DataCollectives over(shape, rules, type);
-  return over.list(CollectiveKind::AllGather, over.with_states(), p, rules.gathered_bytes, Hiding::Work,
+  return over.list(CollectiveKind::AllGather, over.with_states(), p, rules.software.gathered_bytes, Hiding::Work,
                    rules.software.hides(Overlap::Weights));
 }
 
 Collectives gather_for_pass(const DeviceParameters& p, const StageShape& shape, const CostRules& rules,
                             DeviceTypeId type, const MinTime& min_time) {
   if (!shape.gathers_each_pass()) return {};
-  return DataCollectives(shape, rules, type, min_time).of_pass(CollectiveKind::AllGather, p, rules.gathered_bytes);
+  return DataCollectives(shape, rules, type, min_time)
+      .of_pass(CollectiveKind::AllGather, p, rules.software.gathered_bytes);
 }
 
 Collectives sum_of_pass(const DeviceParameters& p, const StageShape& shape, const CostRules& rules, DeviceTypeId type,

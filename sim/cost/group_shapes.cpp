@@ -108,6 +108,15 @@ ShardGroups expert_shard_groups(const StageShape& shape, const NodeShape& node) 
 
 namespace {
 
+/// All devices that hold the experts of a layer once.
+GroupShape all_experts_group(const Degrees& d, const NodeShape& node) {
+  const RankSizes sizes = d.expert_sizes();
+  const int tensor = d.order.stride(RankAxis::Tensor, sizes), expert = d.order.stride(RankAxis::Expert, sizes);
+  const bool tensor_first = tensor < expert || d.expert == 1;
+  const int near = tensor_first ? d.expert_tensor : d.expert, far = tensor_first ? d.expert : d.expert_tensor;
+  return spread_twice(near, tensor_first ? tensor : expert, far, tensor_first ? expert : tensor, node);
+}
+
 GroupShape exchange_group(const Collective& c, const GroupShape& whole) {
   if (c.part == GroupPart::InsideNodes) return {.ranks = whole.local(), .stride = whole.stride};
   if (c.part != GroupPart::AcrossNodes) return whole;
@@ -124,8 +133,8 @@ GroupShape group_of(const Collective& c, const StageShape& shape, const NodeShap
     case Axis::Context:
       return context_group(d, node);
     case Axis::Expert:
-      return c.kind == CollectiveKind::AllToAll ? exchange_group(c, expert_group(d, node))
-                                                : expert_tensor_group(d, node);
+      if (c.kind == CollectiveKind::AllToAll) return exchange_group(c, expert_group(d, node));
+      return shape.dispatcher == ExpertDispatch::AllGather ? all_experts_group(d, node) : expert_tensor_group(d, node);
     case Axis::Data:
       break;
   }

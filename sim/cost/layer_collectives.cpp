@@ -130,6 +130,7 @@ class CollectiveList {
   /// A Dispatch has the rows of all copies, a Combine the rows of tokens.
   void exchange_rows(const Operation& op) {
     const bool dispatches = op.kind == OperationKind::Dispatch;
+    if (shape_.dispatcher == ExpertDispatch::AllGather) return gather_all_rows(op);
     const Bytes rows = bytes_of(op) * ((dispatches ? 1 : op.active) * op.imbalance / degrees_.tensor);
     if (degrees_.expert > 1)
       for (const Pass pass : {Pass::Forward, Pass::InputGradient})
@@ -138,6 +139,17 @@ class CollectiveList {
     const Bytes gathered = rows * degrees_.expert_tensor;
     add(Pass::Forward, Axis::Expert, dispatches ? AllGather : ReduceScatter, gathered);
     add(Pass::InputGradient, Axis::Expert, dispatches ? ReduceScatter : AllGather, gathered);
+  }
+
+  /// Each device gets the rows of tokens of all others, and the group adds up what its experts make of them, whoever
+  /// chose them (MoEAllGatherTokenDispatcher of Megatron-LM).
+  void gather_all_rows(const Operation& op) {
+    const bool dispatches = op.kind == OperationKind::Dispatch;
+    const double devices = degrees_.expert * degrees_.expert_tensor;
+    if (devices == 1) return;
+    const Bytes rows = bytes_of(op) * (1.0 / (dispatches ? std::max(1, op.active) : 1) / degrees_.tensor);
+    add(Pass::Forward, Axis::Expert, dispatches ? AllGather : ReduceScatter, rows * devices);
+    add(Pass::InputGradient, Axis::Expert, dispatches ? ReduceScatter : AllGather, rows * devices);
   }
 
   void exchange(const Operation& op, Pass pass, Bytes bytes) {

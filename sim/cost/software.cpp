@@ -50,6 +50,10 @@ constexpr std::string_view kOverlapFlags[] = {
 
 constexpr OverlapSwitches kNothingOverlaps{};
 
+/// Bytes that the forward and the backward of a loss move for each logit, in one kernel each, and in several with the
+/// logits in fp32 between them.
+constexpr double kFusedLoss[] = {10, 6}, kLossInSeveralKernels[] = {24, 10};
+
 constexpr std::string_view kMegatronReleases[] = {"0.20"}, kOldMegatronReleases[] = {"0.14"};
 // Containers of NVIDIA, with measured runs of each.
 constexpr std::string_view kNemoReleases[] = {"24.07", "24.09", "24.11", "24.12", "25.02", "25.04", "25.07"};
@@ -133,8 +137,7 @@ SoftwareStack nemo() {
   s.overlap[Overlap::Tensor] = true;
   set_gradient_bytes(s, 2);
   s.pair_overlap = 0;
-  s.loss_forward_traffic = 24;
-  s.loss_backward_traffic = 10;
+  set_fused_loss(s, false);
   return s;
 }
 
@@ -174,8 +177,7 @@ SoftwareStack torchtitan() {
   s.overlap[Overlap::Messages] = false;
   s.balanced_context = false;
   s.exchange_multiprocessors = 20;
-  s.loss_forward_traffic = 24;
-  s.loss_backward_traffic = 10;
+  set_fused_loss(s, false);
   return s;
 }
 
@@ -265,6 +267,16 @@ std::string_view attention_word(const SoftwareStack& s) {
 void set_attention(SoftwareStack& s, std::string_view word) {
   s.fused_attention = word != kEagerAttention;
   if (const auto kernel = parse_attention_kernel(word)) s.attention_kernel = *kernel;
+}
+
+bool SoftwareStack::fuses_loss() const {
+  return loss_forward_traffic <= kFusedLoss[0] && loss_backward_traffic <= kFusedLoss[1];
+}
+
+void set_fused_loss(SoftwareStack& s, bool fused) {
+  if (fused == s.fuses_loss()) return;
+  s.loss_forward_traffic = fused ? kFusedLoss[0] : kLossInSeveralKernels[0];
+  s.loss_backward_traffic = fused ? kFusedLoss[1] : kLossInSeveralKernels[1];
 }
 
 void set_gradient_bytes(SoftwareStack& s, double bytes) { s.gradient_bytes = s.weight_gradient_bytes = bytes; }

@@ -96,12 +96,15 @@ struct SoftwareStack {
   double gradient_traffic = 4;     ///< Bytes that norm, scaling and copies move for each gradient of a device.
   double loss_forward_traffic = 10;  ///< Bytes that the forward of the loss moves for each logit.
   double loss_backward_traffic = 6;  ///< Bytes that the backward of the loss moves for each logit.
-  bool blocking_launches = false;    ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
+  double gathered_bytes = 2;  ///< Bytes of each weight that devices gather which divide states: bf16 in most stacks.
+  bool blocking_launches = false;  ///< The host waits for each kernel (CUDA_LAUNCH_BLOCKING=1).
 
   /// The share of these collectives that other work hides.
   double hides(Overlap feature) const { return overlap[feature] ? overlap_share[feature] : 0; }
   /// Whether switching it on changes what is simulated.
   bool can_overlap(Overlap feature) const;
+  /// Whether the loss reads each logit in one kernel for each pass.
+  bool fuses_loss() const;
 };
 
 /// All but no_software_stack(). Some are another one with other switches, under a name of their own.
@@ -120,6 +123,8 @@ std::string_view attention_word(const SoftwareStack&);
 void set_attention(SoftwareStack&, std::string_view word);
 /// Turns a feature on or off.
 void set_overlap(SoftwareStack&, Overlap feature, bool on);
+/// Whether the loss is one kernel for each pass, or several with logits in fp32 between them.
+void set_fused_loss(SoftwareStack&, bool fused);
 /// Replicas keep and sum gradients in this format, and products write it.
 void set_gradient_bytes(SoftwareStack&, double bytes);
 

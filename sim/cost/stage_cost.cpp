@@ -147,8 +147,9 @@ MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const Co
   const Precision& p = model.precision;
   MemoryUnits memory = resident_memory(device_parameters(stage, model), stage, p, software);
   Bytes largest_layer;
+  const LayerShapes shapes(stage, model);
   for (const LayerId id : stage.layers) {
-    const MemoryUnits layer = layer_memory(model, id, stage.recomputation, load, d, &rules);
+    const MemoryUnits layer = layer_memory(model, id, shapes.shape_of(id).recomputation, load, d, &rules);
     memory.stash += layer.stash;
     memory.recompute_stash += layer.recompute_stash;
     memory.recompute_peak = std::max(memory.recompute_peak, layer.recompute_peak);
@@ -215,20 +216,22 @@ void add_layers(const CostTable& costs, const StageShape& stage, DeviceTypeId ty
                 const MinTime& min_time, StageCost& cost, EachPass<Collectives>& lists) {
   const bool in_order = costs.rules().lists_rounds, is_inside = !stage.recomputes_all();
   EachPass<TimeByClass>& sum = cost.passes;
-  Seconds input_gradients, weight_gradients;     // Layers without shapes do both one after the other.
-  std::map<LayerId, EachPass<PassCost>> passes;  // Most layers are alike.
+  const LayerShapes shapes(stage, costs.model());
+  Seconds input_gradients, weight_gradients;                      // Layers without shapes do both one after the other.
+  std::map<std::pair<LayerId, bool>, EachPass<PassCost>> passes;  // Most layers are alike.
   for (const LayerId id : stage.layers) {
-    const auto [entry, is_new] = passes.try_emplace(costs.alike(id));
-    if (is_new) entry->second = costs.passes(id, stage, type, load, min_time);
+    const StageShape& shape = shapes.shape_of(id);
+    const auto [entry, is_new] = passes.try_emplace({costs.alike(id), shapes.runs_again(id)});
+    if (is_new) entry->second = costs.passes(id, shape, type, load, min_time);
     const EachPass<PassCost>& one = entry->second;
-    const bool has_shapes = costs.has_shapes(id, stage, type, load);
+    const bool has_shapes = costs.has_shapes(id, shape, type, load);
     sum.forward += one.forward.time;
     sum.input_gradient += one.input_gradient.time;
     sum.weight_gradient += one.weight_gradient.time;
     if (has_shapes) sum.backward += one.backward.time;
     input_gradients += has_shapes ? Seconds{} : one.input_gradient.time.other;
     weight_gradients += has_shapes ? Seconds{} : one.weight_gradient.time.other;
-    cost.traffic += costs.traffic(id, stage, type, load);
+    cost.traffic += costs.traffic(id, shape, type, load);
     append(lists.forward, one.forward.collectives, in_order);
     append(lists.weight_gradient, one.weight_gradient.collectives, in_order);
     if (is_inside) {
@@ -365,9 +368,24 @@ OpTimes least_times(const StageCost& c) {
   return times;
 }
 
+LayerShapes::LayerShapes(const StageShape& stage, const ModelGraph& model) : stage_(stage) {
+  if (stage.recomputed_layers == 0) return;
+  without_ = stage;
+  without_.recomputation = Recomputation::None;
+  without_.recomputed_layers = 0;
+  const auto has_attention = [](const Layer& layer) {
+    return std::any_of(layer.operations.begin(), layer.operations.end(),
+                       [](const Operation& op) { return op.kind == OperationKind::Attention; });
+  };
+  const bool all_count = std::none_of(model.layers.begin(), model.layers.end(), has_attention);
+  for (const LayerId id : stage.layers)
+    if (std::ssize(again_) < stage.recomputed_layers && (all_count || has_attention(model.layers[id])))
+      again_.insert(id);
+}
+
 StageCost layer_cost(const CostTable& costs, const StageShape& stage, LayerId id, DeviceTypeId type, const Load& load) {
   StageCost cost;
-  EachPass<PassCost> one = costs.passes(id, stage, type, load);
+  EachPass<PassCost> one = costs.passes(id, LayerShapes(stage, costs.model()).shape_of(id), type, load);
   cost.passes = {one.forward.time, one.input_gradient.time, one.weight_gradient.time, one.backward.time,
                  one.recompute.time};
   set_totals(cost);
@@ -457,8 +475,10 @@ void keep_keys_and_values(const CostTable& costs, const StageShape& stage, const
   const bool keeps_them = stage.recomputation == Recomputation::None || recomputes_by_modules(stage.recomputation);
   if (keeps_them) return;  // What attention reads is in the stash.
   const double dropped = stage.recomputes_half() ? 0.5 : 1;
+  const LayerShapes shapes(stage, costs.model());
   Bytes sum, largest;
   for (const LayerId id : stage.layers) {
+    if (!shapes.runs_again(id)) continue;
     const Bytes of_layer = dropped * keys_and_values(costs, stage, id, load);
     sum += of_layer, largest = std::max(largest, of_layer);
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,20 @@ OpTimes times_in_op(const StageCost&);
 OpTimes computation_times(const StageCost&);
 /// No device spends less time on an op: see StageCollectives::least_time().
 OpTimes least_times(const StageCost&);
+
+/// The shapes by which the layers of a stage are priced: where only its first layers run again, the others keep all.
+/// Layers without attention count only in a model that has none.
+class LayerShapes {
+ public:
+  LayerShapes(const StageShape&, const ModelGraph&);
+  bool runs_again(LayerId id) const { return stage_.recomputed_layers == 0 || again_.contains(id); }
+  const StageShape& shape_of(LayerId id) const { return runs_again(id) ? stage_ : without_; }
+
+ private:
+  const StageShape& stage_;
+  StageShape without_;  ///< The stage without recomputation, if some of its layers have none.
+  std::set<LayerId> again_;
+};
 
 /// The cost of a stage for micro-batches of this load on a device of this type.
 StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_type, const Load&, const MinTime& = {});

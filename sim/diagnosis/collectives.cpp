@@ -147,6 +147,9 @@ void suggest_other_exchanges(const DiagnosisInput& in, Finding& f) {
   suggest_overlap(in, {Overlap::Experts}, "exchanges of experts next to other work", f);
   if (spec.dispatcher == ExpertDispatch::AllToAll)
     f.suggestions.push_back({{"plan.group.dispatcher=per_node"}, "one copy of a row for each node (DeepEP, HybridEP)"});
+  if (spec.dispatcher == ExpertDispatch::AllGather)
+    f.suggestions.push_back(
+        {{"plan.group.dispatcher=alltoall"}, "to each device only the rows of its experts, and not all rows"});
   const ScheduleSpec& now = in.experiment().schedule;
   const std::string schedule = now.name();
   const config::Value* pairs_now = now.options->find("overlap_moe");

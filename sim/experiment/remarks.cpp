@@ -229,6 +229,8 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   for (std::string& note : older_form_notes(*p.experiment.source)) lines.push_back(std::move(note));
   for (std::string& note : software_notes(*p.experiment.source)) lines.push_back(std::move(note));
   for (std::string& note : pipeline_notes(*p.experiment.source)) lines.push_back(std::move(note));
+  if (p.experiment.plan.recompute_layers > 0 && p.experiment.plan.recompute != Recomputation::Layers)
+    lines.emplace_back("plan.recompute_layers changes nothing without plan.recompute: layers");
   if (p.plan.loads.classes.size() > 1) lines.push_back(loads_note(p));
   add_idle_devices(p, lines);
   add_shared_links(p, lines);

@@ -338,7 +338,9 @@ Flops recomputed(const CompiledExperiment& c) {
   for (const StageId s : c.plan.stages.ids()) {
     const Stage& stage = c.plan.stages[s];
     if (stage.twin.valid() && stage.twin < s) continue;  // Its twin has the same layers.
-    for (const LayerId l : stage.shape.layers) sum += recomputed_work(stage.shape.recomputation, c.model().layers[l]);
+    const LayerShapes shapes(stage.shape, c.model());
+    for (const LayerId l : stage.shape.layers)
+      sum += recomputed_work(shapes.shape_of(l).recomputation, c.model().layers[l]);
   }
   return sum;
 }

@@ -242,6 +242,14 @@ const MapSpec software_fields{
              .optional()
              .doc("Bytes of norms and rotations, as a multiple of what one fused kernel moves. Default: as the "
                   "stack has it."),
+         boolean("fused_loss")
+             .optional()
+             .doc("Whether the loss is one kernel for each pass, as with Megatron-LM's cross-entropy-loss-fusion. "
+                  "false: several kernels, which move more bytes of each logit. Default: as the stack has it."),
+         choice("gathered_bytes", std::vector<std::string>{"1", "2"})
+             .optional()
+             .doc("Bytes of each weight that replicas gather; 1 with Megatron-LM's fp8-param-gather, where 2 bytes of "
+                  "embeddings and scores count as 1 too. Default: 2."),
          map("overlap", overlap_fields).optional().doc("What runs next to computation, each true or false."),
          choice("gradient_bytes", std::vector<std::string>{"2", "4"})
              .optional()

@@ -102,7 +102,8 @@ void check_release(const Value& software, const SoftwareStack& stack, Problems& 
 }
 
 /// Facts of the stack that a scenario replaces, next to the switches of overlap.
-constexpr const char* kReplacedFacts[] = {"release", "attention", "launch", "graphs", "fsdp_overlap", "norm_traffic"};
+constexpr const char* kReplacedFacts[] = {"release",      "attention",    "launch",     "graphs",
+                                          "fsdp_overlap", "norm_traffic", "fused_loss", "gathered_bytes"};
 
 void replace_facts(const Value& software, SoftwareStack& stack) {
   if (const Value* release = software.find("release")) stack = at_release(std::move(stack), release->text);
@@ -111,6 +112,8 @@ void replace_facts(const Value& software, SoftwareStack& stack) {
   if (const Value* graphs = software.find("graphs")) stack.graphs = config::as_bool(*graphs);
   if (const Value* share = software.find("fsdp_overlap")) stack.pass_overlap = config::as_real(*share);
   if (const Value* traffic = software.find("norm_traffic")) stack.norm_traffic = config::as_real(*traffic);
+  if (const Value* fused = software.find("fused_loss")) set_fused_loss(stack, config::as_bool(*fused));
+  if (const Value* bytes = software.find("gathered_bytes")) stack.gathered_bytes = config::as_real(*bytes);
 }
 
 }  // namespace

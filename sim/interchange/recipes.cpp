@@ -102,6 +102,8 @@ std::string plan_of(const Recipe& r, int replicas) {
   if (const std::string group = group_of(r); !group.empty()) text += ", group: {" + group + "}";
   if (!r.shard.empty() && r.shard != "none" && replicas * r.context > 1) text += ", shard: " + r.shard;
   if (const std::string kind = recomputation_of(r); kind != "none") text += ", recompute: " + kind;
+  if (const std::string_view block = "full block "; r.recompute.starts_with(block))
+    text += ", recompute_layers: " + r.recompute.substr(block.size());
   return fmt::format("{}, micro_batch_size: {}", text, r.micro_batch_size);
 }
 

@@ -153,6 +153,7 @@ std::string to_text(const Plan& plan) {
     const Recomputation kind = stage.shape.recomputation;
     if (kind == Recomputation::Selective) text += ", selective recompute";
     if (stage.shape.recomputes_layers()) text += ", recompute by layers";
+    if (const int first = stage.shape.recomputed_layers; first > 0) text += fmt::format(", the first {} alone", first);
     if (stage.shape.recomputes_half()) text += ", recompute half of each layer";
     if (stage.shape.recomputes_operations()) text += fmt::format(", recompute {}", to_text(kind));
     if (stage.twin.valid())

@@ -102,10 +102,12 @@ std::string plan_words(const Plan& plan) {
   add_degree("TP", [](const Stage& s) { return s.shape.degrees.tensor; });
   add_degree("CP", [](const Stage& s) { return s.shape.degrees.context; });
   add_degree("EP", [](const Stage& s) { return s.shape.degrees.expert; });
-  if (std::any_of(stages.begin(), stages.end(), [](const Stage* s) {
-        return s->shape.degrees.expert > 1 && s->shape.dispatcher == ExpertDispatch::PerNode;
-      }))
-    words.emplace_back("per-node dispatch");
+  for (const auto& [dispatcher, name] : {std::pair{ExpertDispatch::PerNode, "per-node dispatch"},
+                                         std::pair{ExpertDispatch::AllGather, "all-gather dispatch"}})
+    if (std::any_of(stages.begin(), stages.end(), [&, d = dispatcher](const Stage* s) {
+          return s->shape.degrees.expert > 1 && s->shape.dispatcher == d;
+        }))
+      words.emplace_back(name);
   add_degree("ETP", [](const Stage& s) { return s.shape.degrees.expert_tensor; });
   words.push_back(pipeline_words(plan, stages));
   add_degree("DP", [](const Stage& s) { return s.replicas(); });

@@ -8,7 +8,9 @@
 namespace stagecraft {
 namespace {
 
-AxisSet axes_of(const Collective& c) {
+AxisSet axes_of(const Collective& c, const StageShape& shape) {
+  if (c.axis == Axis::Expert && c.kind != CollectiveKind::AllToAll && shape.dispatcher == ExpertDispatch::AllGather)
+    return {Axis::Expert, Axis::Tensor};
   if (c.axis == Axis::Expert && c.kind != CollectiveKind::AllToAll)
     return {Axis::Tensor};  // The devices of one expert.
   if (c.axis == Axis::Data && !c.of_experts) return {Axis::Data, Axis::Context};
@@ -47,7 +49,7 @@ std::vector<std::vector<DeviceId>> part_of(const std::vector<DeviceId>& group, G
 std::vector<DeviceGroup> groups_of(const Stage& stage, const Collective& c, const std::vector<int>& node_of) {
   std::vector<DeviceGroup> groups;
   const bool on_experts = c.of_experts || c.axis == Axis::Expert;
-  for (const std::vector<DeviceId>& whole : (on_experts ? stage.expert : stage.dense).groups(axes_of(c)))
+  for (const std::vector<DeviceId>& whole : (on_experts ? stage.expert : stage.dense).groups(axes_of(c, stage.shape)))
     for (std::vector<DeviceId>& members : part_of(whole, c.part, stage.shape.shard_copies(), node_of)) {
       if (members.size() < 2) continue;
       DeviceGroup& group = groups.emplace_back();

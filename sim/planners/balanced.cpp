@@ -51,7 +51,8 @@ std::vector<double> times_of(const PlannerInput& input, const StageShape& shape,
     }
     const LayerCost cost = input.costs.at(i, shape, type, load);
     Seconds time = cost.forward + cost.backward();
-    if (input.trains && shape.recomputation != Recomputation::None)
+    // Which layers are the first of a stage is not known yet.
+    if (input.trains && shape.recomputation != Recomputation::None && shape.recomputed_layers == 0)
       time += input.costs.passes(i, shape, type, load).recompute.time.total();
     times.push_back(time.value);
   }

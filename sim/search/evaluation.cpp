@@ -111,6 +111,7 @@ void describe_choice(const PlannedExperiment& p, const PlanVariant& v, const Net
       c.recompute = to_text(stage.shape.recomputation);
     if (stage.shape.recomputes_all()) c.recompute = "full";
     if (stage.shape.recomputes_layers()) c.recompute = "layers";
+    if (const int first = stage.shape.recomputed_layers; first > 0) c.recompute = "first " + pluralize(first, "layer");
     if (stage.shape.recomputes_half()) c.recompute = "half";
   }
   c.device_types = parts.device_text(used);

@@ -131,8 +131,9 @@ class VariantMaker {
  private:
   /// The options of the scenario's plan that the search does not vary, for a planner.
   PlanSpec kept_options(const PlannerDef& def) const {
-    PlanSpec spec = plan_spec_for(def, configured_.experiment.plan, 1, configured_.cluster(),
-                                  {"stages", "replicas", "placement", "micro_batch_size", "recompute", "devices"});
+    PlanSpec spec = plan_spec_for(
+        def, configured_.experiment.plan, 1, configured_.cluster(),
+        {"stages", "replicas", "placement", "micro_batch_size", "recompute", "recompute_layers", "devices"});
     spec.stages.reset();
     spec.group = {.expert_tensor = spec.group.expert_tensor};
     spec.sharding = StateSharding::None;  // `within` and `reshard` stay for the states that have them.

@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 
+#include "sim/cost/group_shapes.hpp"
 #include "sim/cost/layer_collectives.hpp"
 #include "tests/support/presets.hpp"
 
@@ -112,6 +114,31 @@ TEST_CASE("experts get and give back each copy of a row once in each direction")
     return;
   }
   FAIL("there is no layer with experts");
+}
+
+TEST_CASE("the dispatcher allgather moves the rows of all devices that hold experts, whichever experts they chose") {
+  static const ModelGraph model = test::model_of(test::file_tree("models/mixtral-8x7b.yaml"));
+  const auto layer = std::find_if(model.layers.begin(), model.layers.end(),
+                                  [](const Layer& one) { return one.type == "experts_layer"; });
+  REQUIRE(layer != model.layers.end());
+  for (const int expert_tensor : {1, 2}) {
+    CAPTURE(expert_tensor);
+    StageShape divided = shape({.replicas = 16, .tensor = 2, .expert = 8, .sequence = true});
+    divided.degrees.expert_tensor = expert_tensor;
+    divided.dispatcher = ExpertDispatch::AllGather;
+    const auto list = lists_of(layer->operations, divided, 1);
+    CHECK(counts(list, Axis::Expert) == Count{{{Pass::Forward, CollectiveKind::AllGather}, 1},
+                                              {{Pass::Forward, CollectiveKind::ReduceScatter}, 1},
+                                              {{Pass::InputGradient, CollectiveKind::AllGather}, 1},
+                                              {{Pass::InputGradient, CollectiveKind::ReduceScatter}, 1}});
+    // Half of a sequence of each of 8 x expert_tensor devices, of 4096 numbers in bf16.
+    const double rows = layer->operations.back().rows / 2.0 * 8 * expert_tensor;
+    for (const Collective& c : joined(list))
+      if (c.axis == Axis::Expert) CHECK(c.bytes.value == rows * 4096 * 2);
+    const NodeShape node{.devices = 8};
+    CHECK(group_of({.axis = Axis::Expert, .kind = CollectiveKind::AllGather}, divided, node).ranks ==
+          8 * expert_tensor);
+  }
 }
 
 }  // namespace stagecraft::layer_collectives_test

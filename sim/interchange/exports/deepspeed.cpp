@@ -67,8 +67,9 @@ class DeepspeedWriter {
                            .zero = static_cast<int>(shape_.sharding),
                            .context = d.context,
                            .expert = d.expert,
+                           .offloads_a_part = offloaded_states() > 0 && offloaded_states() < 1,
                            .divides_experts = d.expert > 1,
-                           .divides_otherwise = d.tensor > 1 || d.context > 1};
+                           .divides_otherwise = d.tensor > 1 || d.context > 1 || offloaded_states() > 0};
     for (const Diagnostic& broken : broken_deepspeed_rules(run)) refusals_.add(deepspeed_rules(), broken, broken.path);
     const std::string_view precision = precision_of(p_);
     if (precision != "bf16" && precision != "fp16" && precision != "fp32" && precision != "tf32")
@@ -77,9 +78,18 @@ class DeepspeedWriter {
     refusals_.throw_if_any();
   }
 
+  /// The share of the optimizer's states on hosts.
+  double offloaded_states() const {
+    const auto& offload = p_.experiment.plan.offload;
+    return offload && shape_.sharding != StateSharding::None ? offload->optimizer : 0;
+  }
+
   /// A pipeline of DeepSpeed sums gradients after the last backward.
   std::string zero_text() {
     std::string text = fmt::format("\"stage\": {}", static_cast<int>(shape_.sharding));
+    if (const double share = offloaded_states(); share > 0)
+      text += fmt::format(", \"offload_optimizer\": {{\"device\": \"cpu\"{}}}",
+                          share < 1 ? ", \"ratio\": " + shortest(share) : "");
     const auto& buckets = p_.experiment.run.buckets;
     if (!buckets) return text;
     const double gradient = p_.experiment.software().prices ? p_.experiment.software().gradient_bytes : 2;
@@ -108,10 +118,13 @@ class DeepspeedWriter {
     if (ranks_ > 1)
       not_written("which layers each stage has; the model's code makes the pipeline, PipelineModule(num_stages=" +
                   std::to_string(ranks_) + ")");
-    if (p_.experiment.plan.offload)
-      not_written("plan.offload; zero_optimization.offload_optimizer has the optimizer's states of ZeRO-1 to 3");
-    if (shape_.degrees.expert > 1 && shape_.dispatcher == ExpertDispatch::PerNode)
-      not_written("plan.group.dispatcher: per_node; AutoEP exchanges rows by all-to-alls");
+    if (const auto& offload = p_.experiment.plan.offload; offload && offload->moves_stashes())
+      not_written("plan.offload.activations, which the model's code does");
+    if (const auto& offload = p_.experiment.plan.offload; offload && offload->optimizer > 0 && offload->beside)
+      not_written("plan.offload.optimizer.beside; DeepSpeed's host updates after all gradients are there");
+    if (shape_.recomputed_layers > 0) not_written("plan.recompute_layers, which the model's code does");
+    if (shape_.degrees.expert > 1 && shape_.dispatcher != ExpertDispatch::AllToAll)
+      not_written("plan.group.dispatcher; AutoEP exchanges rows by all-to-alls");
     if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
     if (precision_of(p_) == "tf32") not_written("run.precision: tf32; DeepSpeed computes in fp32");
     const SoftwareStack& stack = p_.experiment.software();

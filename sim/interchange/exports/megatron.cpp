@@ -195,9 +195,9 @@ class MegatronWriter {
       add("moe-pad-expert-input-to-capacity");
     }
     add("moe-grouped-gemm");
-    const bool once = shape_.dispatcher == ExpertDispatch::PerNode;
-    add(fmt::format("moe-token-dispatcher-type {}", once ? "flex" : "alltoall"));
-    if (once) add("moe-flex-dispatcher-backend deepep");
+    constexpr const char* kTypes[] = {"alltoall", "flex", "allgather"};
+    add(fmt::format("moe-token-dispatcher-type {}", kTypes[static_cast<int>(shape_.dispatcher)]));
+    if (shape_.dispatcher == ExpertDispatch::PerNode) add("moe-flex-dispatcher-backend deepep");
     if (shape_.overlaps_shared) add("moe-shared-expert-overlap");
   }
 
@@ -306,8 +306,7 @@ class MegatronWriter {
     if (overlaps_experts && stack_.overlap[Overlap::WeightGradients]) add("delay-wgrad-compute");
     if (chunks_ > 1 && stack_.name == "megatron-core" && !stack_.overlap[Overlap::Messages])
       add("no-overlap-p2p-communication");
-    constexpr double kSeveralKernels = 16;  // Bytes of a logit that the forward of an unfused loss moves, or more.
-    if (stack_.prices && stack_.loss_forward_traffic < kSeveralKernels) add("cross-entropy-loss-fusion");
+    if (stack_.prices && stack_.fuses_loss()) add("cross-entropy-loss-fusion");
   }
 
   /// Megatron-LM has no word for `outputs`: norms, activations of experts and up-projections are most of it.
@@ -328,9 +327,10 @@ class MegatronWriter {
       if (names != " core_attn") add("recompute-modules" + names);
     }
     if (shape_.recomputes_layers()) {
+      const int first = shape_.recomputed_layers;
       add("recompute-granularity full");
-      add("recompute-method uniform");
-      add("recompute-num-layers 1");
+      add(fmt::format("recompute-method {}", first > 0 ? "block" : "uniform"));
+      add(fmt::format("recompute-num-layers {}", std::max(1, first)));
     }
   }
 
@@ -347,14 +347,15 @@ class MegatronWriter {
     if (precision == "fp8") add("fp8-format hybrid"), add("fp8-recipe tensorwise");
     if (precision == "mxfp8") add("fp8-format e4m3"), add("fp8-recipe mxfp8");
     if (precision == "nvfp4") add("fp4-format e2m1"), add("fp4-recipe nvfp4");
+    const bool is_fp8 = precision == "fp8" || precision == "mxfp8";
+    if (is_fp8 && stack_.gathered_bytes < 2 && shape_.sharding != StateSharding::None) add("fp8-param-gather");
   }
 
   /// InputError with the rules of Megatron-LM that the arguments break.
   void read_again() {
     const int devices = degrees_.devices() * ranks_;
     try {
-      const TrainingSetup setup =
-          read_megatron(text_, "", {.model = {}, .cluster = {}, .devices = devices, .vocabulary = 0});
+      const TrainingSetup setup = read_megatron(text_, "", {.devices = devices});
       imported_ = stack_of(setup);
       software_ = software_text(setup);
     } catch (const InputError& error) {
@@ -439,8 +440,10 @@ class MegatronWriter {
     if (in_pass && other.overlap[Overlap::Weights] != stack.overlap[Overlap::Weights]) return false;
     const bool gathers_messages = ranks_ > 1 && degrees_.tensor > 1 && !degrees_.sequence;
     if (gathers_messages && other.overlap[Overlap::Messages] != stack.overlap[Overlap::Messages]) return false;
-    return other.fused_attention == stack.fused_attention && other.dropout == stack.dropout &&
-           other.loss_forward_traffic == stack.loss_forward_traffic && other.gradient_bytes == stack.gradient_bytes;
+    return other.fused_attention == stack.fused_attention && other.attention_kernel == stack.attention_kernel &&
+           other.dropout == stack.dropout && other.loss_forward_traffic == stack.loss_forward_traffic &&
+           other.gradient_bytes == stack.gradient_bytes &&
+           (shape_.sharding == StateSharding::None || other.gathered_bytes == stack.gathered_bytes);
   }
 
   const PlannedExperiment& p_;

@@ -142,6 +142,10 @@ class TorchtitanWriter {
   void refuse_others() {
     if (shape_.recomputes_all())
       refusals_.add("torchtitan recomputes layer by layer", "recompute: layers", "recompute");
+    if (shape_.recomputed_layers > 0 && (main_ || recomputed_every() == 0))
+      refusals_.add(main_ ? "torchtitan recomputes all layers of a stage, or none, since 2026-03-23"
+                          : "torchtitan recomputes every n-th layer, which is another number of them in some stage",
+                    "no recompute_layers", "recompute_layers");
     if (shape_.recomputes_operations())
       refusals_.add("torchtitan does not choose modules, or outputs of norms and activations",
                     "recompute: half, layers or none", "recompute");
@@ -238,13 +242,30 @@ class TorchtitanWriter {
     return text;
   }
 
+  /// The n for which every n-th layer of each stage is as many as the plan recomputes; 0 without.
+  int recomputed_every() const {
+    std::vector<int> counts;
+    for (const Stage& stage : p_.plan.stages) {
+      const std::vector<LayerPart> parts = parts_of_stage(p_, stage);
+      counts.push_back(static_cast<int>(std::count(parts.begin(), parts.end(), LayerPart::Layer)));
+    }
+    for (int every = 1; every <= counts.front(); ++every)
+      if (std::all_of(counts.begin(), counts.end(), [&](int n) { return n / every == shape_.recomputed_layers; }))
+        return every;
+    return 0;
+  }
+
   const char* recomputation() const {
-    return shape_.recomputes_layers() ? "full" : shape_.recomputes_half() ? "selective" : "none";
+    if (shape_.recomputes_half() || shape_.recomputed_layers > 0) return "selective";
+    return shape_.recomputes_layers() ? "full" : "none";
   }
 
   std::string recomputation_text() const {
+    const std::string option = shape_.recomputed_layers > 0 ? std::to_string(recomputed_every())
+                               : shape_.recomputes_half()   ? "op"
+                                                            : "";
     return fmt::format("[activation_checkpoint]\nmode = \"{}\"\n{}", recomputation(),
-                       shape_.recomputes_half() ? "selective_ac_option = \"op\"\n" : "");
+                       option.empty() ? "" : fmt::format("selective_ac_option = \"{}\"\n", option));
   }
 
   std::string compile_text() const {
@@ -331,6 +352,8 @@ class TorchtitanWriter {
       not_written("run.gradient_buckets: torchtitan sums gradients layer by layer, or in buckets of its own");
     if (p_.experiment.plan.offload) not_written("plan.offload, which torchtitan does not have");
     if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
+    if (degrees_.expert > 1 && shape_.dispatcher == ExpertDispatch::AllGather)
+      not_written("plan.group.dispatcher: allgather; torchtitan exchanges rows by all-to-alls");
     if (!flavor()) not_written("the model, because no flavor of torchtitan that is known here has its shape");
     if (facts_.window > 0) not_written("sliding windows of attention, which the flavor of the model has");
     const SoftwareStack& stack = p_.experiment.software();

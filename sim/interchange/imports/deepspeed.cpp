@@ -263,8 +263,9 @@ class DeepspeedReader {
     zero_ = stage;
     read_mics(*zero);
     const bool has_buckets = stage == 1 && s_.ranks == 1 && read_gradient_buckets(*zero);
+    const bool has_states = read_offloaded_states(*zero);
     for (const auto& [key, value] : zero->members())
-      if (key != "stage" && key != "mics_shard_size" &&
+      if (key != "stage" && key != "mics_shard_size" && !(has_states && key == "offload_optimizer") &&
           !(has_buckets && (key == "overlap_comm" || key == "reduce_bucket_size")))
         (kZeroWithoutUse.contains(key) || (stage == 3 && key == "overlap_comm" && value == Json(true)) ? s_.without_use
                                                                                                        : s_.unmodeled)
@@ -279,6 +280,27 @@ class DeepspeedReader {
     if (zero_ < 3) return s_.without_use.push_back("zero_optimization.mics_shard_size");
     mics_ = number(zero, "zero_optimization.", "mics_shard_size", 0);
     if (mics_ > 0) s_.shard = fmt::format("{{state: weights, within: {}}}", mics_);
+  }
+
+  /// States of the optimizer that the host keeps and updates; then the weights come up. DeepSpeed's `ratio` of them is
+  /// for ZeRO-3.
+  bool read_offloaded_states(const Json& zero) {
+    const Json* states = zero.find("offload_optimizer");
+    if (states == nullptr || !states->is_object()) return false;
+    const std::string path = "zero_optimization.offload_optimizer";
+    const Json* device = states->find("device");
+    const std::string word = device && device->is_string() ? device->text() : "none";
+    if (word == "none") return s_.without_use.push_back(path + ", whose device is none"), true;
+    const std::optional<Cluster> cluster = cluster_named_by(options_);
+    if (word != "cpu" || zero_ == 0 || !cluster || cluster->memories.empty()) return false;
+    const Json* ratio = states->find("ratio");
+    const double share = ratio && ratio->is_number() ? ratio->number() : 1;
+    if (!(share > 0 && share <= 1)) refuse(path + ".ratio", "this is no share of the states", "a number up to 1");
+    s_.offload = fmt::format("{{optimizer: {{share: {}, beside: false}}}}", shortest(share));
+    s_.matched.push_back(fmt::format("{} -> plan.offload: {}", path, s_.offload));
+    for (const auto& [key, value] : states->members())
+      if (key != "device" && key != "ratio") s_.without_use.push_back(path + "." + key);
+    return true;
   }
 
   /// ZeRO-1 sums gradients next to the last backward if it is asked to; the size of a bucket counts gradients. A

@@ -6,12 +6,10 @@
 
 #include <fmt/core.h>
 
-#include "sim/config/library.hpp"
 #include "sim/config/units.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/offloaded_arrays.hpp"
 #include "sim/cost/stage_shape.hpp"
-#include "sim/experiment/scenario.hpp"
 #include "sim/interchange/imports/megatron_arguments.hpp"
 
 namespace stagecraft {
@@ -104,12 +102,6 @@ std::string offloaded_modules(MegatronArguments& a, TrainingSetup& s) {
 
 }  // namespace
 
-std::optional<Cluster> cluster_named_by(const SetupOptions& options) {
-  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
-  if (file.empty()) return {};
-  return build_cluster(load_cluster_file(file));
-}
-
 void read_megatron_offload(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape,
                            const SetupOptions& options) {
   TrainingSetup read = s;
@@ -151,8 +143,12 @@ void read_megatron_recomputation(MegatronArguments& a, TrainingSetup& s, const M
                : selective && names_modules ? modules
                                             : "recompute-granularity",
                "plan.recompute", s.recompute);
-  if (granularity == "full" && (block > 1 || method == "block"))
-    s.unmodeled.push_back(fmt::format("--recompute-method {} --recompute-num-layers {}", method, block));
+  if (granularity == "full" && method == "block") {
+    s.recompute_layers = block;
+    note_match(s, "recompute-num-layers", "plan.recompute_layers", std::to_string(block));
+  } else if (granularity == "full" && block > 1) {  // Groups of layers run again as one, so fewer inputs stay.
+    s.unmodeled_memory.push_back(fmt::format("--recompute-method {} --recompute-num-layers {}", method, block));
+  }
 }
 
 }  // namespace stagecraft

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/cluster/cluster.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/interchange/imports/shell_words.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
@@ -95,8 +94,6 @@ void read_megatron_pipeline(MegatronArguments&, TrainingSetup&, const MegatronSh
 /// What is recomputed, and what is in the memory of hosts, where the cluster has some.
 void read_megatron_recomputation(MegatronArguments&, TrainingSetup&, const MegatronShape&);
 void read_megatron_offload(MegatronArguments&, TrainingSetup&, const MegatronShape&, const SetupOptions&);
-/// The cluster of the options; nothing where they name none that is there.
-std::optional<Cluster> cluster_named_by(const SetupOptions&);
 /// What overlaps, as switches of the software stack, and buckets of gradients. `replicas` is the number of
 /// data-parallel replicas.
 void read_megatron_overlap(MegatronArguments&, TrainingSetup&, std::int64_t replicas);

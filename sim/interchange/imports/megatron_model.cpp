@@ -275,16 +275,16 @@ class ModelReader {
       if (library == "hybridep")
         s_.assumed.emplace_back("HybridEP is taken as DeepEP: rows cross to another node once and are copied there");
     } else {
-      s_.dispatcher = "alltoall";
+      s_.dispatcher = dispatcher == "allgather" ? "allgather" : "alltoall";
     }
-    if (dispatcher == "alltoall" || s_.dispatcher == "per_node")
+    if (!given.empty() && library != "ncclep")
       return note_match(s_, "moe-token-dispatcher-type", "plan.group.dispatcher", s_.dispatcher);
     if (s_.expert == 1 && s_.expert_tensor == 1) return;
-    if (dispatcher == "flex") s_.unmodeled.push_back("--moe-flex-dispatcher-backend ncclep");
-    if (!given.empty()) s_.unmodeled.push_back("--moe-token-dispatcher-type " + given);
-    s_.assumed.push_back(fmt::format(
-        "{}is not modeled, and plan.group.dispatcher: alltoall is simulated in its place",
-        !given.empty() ? "that dispatcher " : "without --moe-token-dispatcher-type it is allgather, which "));
+    if (given.empty())
+      return s_.assumed.push_back(
+          "without --moe-token-dispatcher-type it is allgather, so plan.group.dispatcher is allgather");
+    s_.unmodeled.push_back("--moe-flex-dispatcher-backend ncclep");
+    s_.assumed.emplace_back("ncclep is not modeled, and plan.group.dispatcher: alltoall is simulated in its place");
   }
 
   static constexpr int kMostCapacity = 1000;

@@ -85,6 +85,25 @@ void read_gradient_buckets(MegatronArguments& a, TrainingSetup& s, bool in_bucke
         "--ddp-bucket-size is of the first pipeline rank alone in Megatron-LM, and run.gradient_buckets of all stages");
 }
 
+/// Without its option the loss has several kernels. Both keep the powers of the logits in fp32.
+void read_loss(MegatronArguments& a, TrainingSetup& s) {
+  const char* const option = "cross-entropy-loss-fusion";
+  const bool is_fused = a.take(option);
+  if (is_fused != software_stack(s.software).fuses_loss()) s.fused_loss = is_fused;
+  if (is_fused) return note_match(s, option, "software", s.software);
+  s.assumed.push_back(
+      fmt::format("without --{} the loss has several kernels, so software.fused_loss is false", option));
+}
+
+/// Weights of products are kept in fp8 and gathered so.
+void read_gathered_bytes(MegatronArguments& a, TrainingSetup& s) {
+  const char* const option = "fp8-param-gather";
+  if (!a.has(option) || s.shard.empty() || s.shard == "none") return;
+  a.take(option);
+  s.gathered_bytes = 1;
+  note_match(s, option, "software.gathered_bytes", "1");
+}
+
 }  // namespace
 
 void read_megatron_overlap(MegatronArguments& a, TrainingSetup& s, std::int64_t replicas) {
@@ -92,11 +111,8 @@ void read_megatron_overlap(MegatronArguments& a, TrainingSetup& s, std::int64_t 
   const bool sums_next_to_backward = a.has(kGradients) && possible[Overlap::Gradients];
   if (s.software == "megatron-core") {  // Older stacks have these switches fixed.
     read_switches(a, s, possible);
-    if (a.take("cross-entropy-loss-fusion"))
-      note_match(s, "cross-entropy-loss-fusion", "software", s.software);
-    else
-      s.assumed.push_back(
-          fmt::format("software: {} has the loss in one kernel, as with --cross-entropy-loss-fusion", s.software));
+    read_loss(a, s);
+    read_gathered_bytes(a, s);
   }
   read_gradient_buckets(a, s, sums_next_to_backward);
 }

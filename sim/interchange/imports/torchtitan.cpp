@@ -15,6 +15,7 @@
 #include "sim/interchange/imports/torchtitan_python.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
 #include "sim/interchange/rules/torchtitan.hpp"
+#include "sim/plan/layout_letters.hpp"
 
 namespace stagecraft {
 namespace {
@@ -389,6 +390,28 @@ class TorchtitanReader {
           "torchtitan flushes the pipeline for each local batch, and here once for the global batch");
   }
 
+  /// Every n-th layer runs again: as many of each stage, and which of equal layers they are makes no difference.
+  bool read_every_layer(const std::string& option) {
+    std::string_view rest = option;
+    const int every = read_number(rest).value_or(0);
+    std::vector<std::ptrdiff_t> counts;
+    if (flavor_ && s_.ranks * s_.chunks == 1) counts.push_back(flavor_->layers);
+    if (!s_.layout.empty())
+      for (const std::string& stage :
+           stages_of_layout(s_.layout, [&](std::size_t, const std::string& why) { throw InternalError(why); }))
+        counts.push_back(std::count(stage.begin(), stage.end(), 't'));
+    if (counts.empty() || every < 1 || !rest.empty() || counts.front() < every) return false;
+    const std::ptrdiff_t again = counts.front() / every;
+    if (std::any_of(counts.begin(), counts.end(), [&](std::ptrdiff_t n) { return n / every != again; })) return false;
+    s_.recompute = "layers";
+    if (every > 1) s_.recompute_layers = static_cast<int>(again);
+    const char* const key = "activation_checkpoint.selective_ac_option";
+    if (every > 1) matched(key, "plan.recompute_layers", std::to_string(again));
+    if (!values_.contains(key))
+      s_.assumed.push_back(fmt::format("without {} every second layer is recomputed, {} of each stage", key, again));
+    return true;
+  }
+
   void read_checkpointing() {
     const std::string mode = text("activation_checkpoint.mode"),
                       option = text("activation_checkpoint.selective_ac_option");
@@ -401,7 +424,7 @@ class TorchtitanReader {
       refuse("activation_checkpoint.mode", fmt::format("there is no '{}'", mode),
              "full, selective, memory_budget or none");
     if (mode == "memory_budget") s_.unmodeled.emplace_back("activation_checkpoint.mode = memory_budget");
-    if (mode == "selective" && option != "op")
+    if (mode == "selective" && option != "op" && !read_every_layer(option.empty() && !main_ ? "2" : option))
       s_.unmodeled.push_back("activation_checkpoint.mode = selective" +
                              (option.empty() ? "" : " with selective_ac_option = " + option));
     if (!s_.recompute.empty()) matched("activation_checkpoint.mode", "plan.recompute", s_.recompute);

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/config/library.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/references.hpp"
@@ -114,6 +115,7 @@ std::string plan_text(const TrainingSetup& s, int replicas, const std::string& f
   if (const std::string shard = shard_text(s, replicas, file); !shard.empty())
     text += fmt::format("  shard: {}\n", shard);
   if (!s.recompute.empty()) text += fmt::format("  recompute: {}\n", s.recompute);
+  if (s.recompute_layers > 0) text += fmt::format("  recompute_layers: {}\n", s.recompute_layers);
   if (!s.offload.empty()) text += fmt::format("  offload: {}\n", s.offload);
   return text + fmt::format("  micro_batch_size: {}\n", s.micro_batch_size);
 }
@@ -147,6 +149,12 @@ std::string title_of(const TrainingSetup& s, const SetupOptions& o, const std::s
 
 }  // namespace
 
+std::optional<Cluster> cluster_named_by(const SetupOptions& options) {
+  const std::string file = options.cluster.empty() ? "" : find_file(FileKind::Cluster, options.cluster, options.out);
+  if (file.empty()) return {};
+  return build_cluster(load_cluster_file(file));
+}
+
 std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const std::string& file) {
   if (o.cluster.empty())
     refuse(file, "the file does not say which machines are used",
@@ -176,19 +184,22 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
 
 SoftwareStack stack_of(const TrainingSetup& s) {
   SoftwareStack stack = software_stack(s.software);
+  if (s.fused_loss) set_fused_loss(stack, *s.fused_loss);
+  if (s.gathered_bytes > 0) stack.gathered_bytes = s.gathered_bytes;
   for (const auto& [feature, on] : s.overlap) set_overlap(stack, feature, on);
   if (s.gradient_bytes > 0) set_gradient_bytes(stack, s.gradient_bytes);
   return stack;
 }
 
 std::string software_text(const TrainingSetup& s) {
-  std::string switches, text = "{base: " + s.software;
+  std::string switches, facts;
   for (const auto& [feature, on] : s.overlap)
     switches += fmt::format("{}{}: {}", switches.empty() ? "" : ", ", name_of(feature), on);
-  if (switches.empty() && s.gradient_bytes == 0) return s.software;
-  if (!switches.empty()) text += ", overlap: {" + switches + "}";
-  if (s.gradient_bytes > 0) text += fmt::format(", gradient_bytes: {}", s.gradient_bytes);
-  return text + "}";
+  if (s.fused_loss) facts += fmt::format(", fused_loss: {}", *s.fused_loss);
+  if (s.gathered_bytes > 0) facts += fmt::format(", gathered_bytes: {}", s.gathered_bytes);
+  if (!switches.empty()) facts += ", overlap: {" + switches + "}";
+  if (s.gradient_bytes > 0) facts += fmt::format(", gradient_bytes: {}", s.gradient_bytes);
+  return facts.empty() ? s.software : "{base: " + s.software + facts + "}";
 }
 
 namespace {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "sim/cluster/cluster.hpp"
 #include "sim/cost/software.hpp"
 
 namespace stagecraft {
@@ -18,11 +20,14 @@ struct TrainingSetup {
   int chunk_group = 0;  ///< Micro-batches through a chunk before the next; 0: one for each rank.
   int tensor = 1, context = 1, expert = 1, expert_tensor = 0;
   int replicas = 0;
-  int shard_copies = 1;  ///< Groups of devices that each have a whole copy of what `shard` divides.
+  int recompute_layers = 0;  ///< Only the first layers of each stage run again; 0: all.
+  int shard_copies = 1;      ///< Groups of devices that each have a whole copy of what `shard` divides.
   bool sequence_parallel = false, shared_overlap = false;
   std::string context_type, dispatcher, order, shard, recompute, offload, layout, schedule, gradient_buckets, precision,
       software;
   std::vector<std::pair<Overlap, bool>> overlap;  ///< Switches of the stack `software` that differ from the usual ones.
+  std::optional<bool> fused_loss;                 ///< Nothing: as the stack has it.
+  int gathered_bytes = 0;                         ///< Bytes of a weight that replicas gather; 0: as the stack has it.
   int gradient_bytes = 0;                         ///< Bytes of a gradient that replicas sum; 0: as the stack has it.
   int micro_batch_size = 0;                       ///< Samples of one replica.
   int global_batch = 0;                           ///< Samples.
@@ -38,15 +43,18 @@ struct TrainingSetup {
 
 /// What a configuration does not say, from the options of the command line.
 struct SetupOptions {
-  std::string model;    ///< A model of the library, or a file.
-  std::string cluster;  ///< Likewise; required.
-  int devices = 0;      ///< All devices; 0: the file says it, or one replica is assumed.
-  int vocabulary = 0;   ///< Where the file names a tokenizer instead.
+  std::string model = {};    ///< A model of the library, or a file.
+  std::string cluster = {};  ///< Likewise; required.
+  int devices = 0;           ///< All devices; 0: the file says it, or one replica is assumed.
+  int vocabulary = 0;        ///< Where the file names a tokenizer instead.
   /// File that the scenario is written to: paths of the model and the cluster begin at its folder. Empty: at the
   /// working folder.
   std::string out = {};
   std::string config = {};  ///< Function of a Python file of torchtitan; empty: its only one.
 };
+
+/// The cluster of the options; nothing where they name none that is there.
+std::optional<Cluster> cluster_named_by(const SetupOptions&);
 
 /// Arguments of Megatron-LM, as words with white space between, or a shell script that has them. Variables that the
 /// script sets are followed. InputError where an argument is not what it should be.

@@ -101,6 +101,10 @@ config::MapSpec chain_fields(std::string title, config::Field division) {
        share_field(), device_group_field(), shard_field(),
        config::integer("micro_batch_size", 1, 1e6).fallback("1").doc("Samples of one micro-batch of each replica."),
        recompute_field(false, true),
+       config::integer("recompute_layers", 1, 1e6)
+           .optional()
+           .doc("With recompute: layers, only the first layers with attention of each stage run again, as with "
+                "Megatron-LM's recompute-method block. Default: all layers."),
        config::choice("vocabulary", std::vector<std::string>{"ends", "all"})
            .fallback("ends")
            .doc("Who has the layers of the vocabulary. ends: the first stage the embedding, the last one scores and "

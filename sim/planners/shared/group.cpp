@@ -39,11 +39,11 @@ const MapSpec& group_fields() {
        integer("expert_tensor", 1, 1 << 20)
            .fallback("1")
            .doc("Number of devices that divide each expert (expert-tensor-parallel-size)."),
-       choice("dispatcher", {"alltoall", "per_node"})
+       choice("dispatcher", {"alltoall", "per_node", "allgather"})
            .fallback("alltoall")
            .doc("How rows reach their experts. alltoall: a copy for each expert. per_node: one copy for each node, "
-                "which "
-                "spreads it over its devices (DeepEP)."),
+                "which spreads it over its devices (DeepEP). allgather: all rows of the group to each of its devices, "
+                "and sums back, as Megatron-LM does without moe-token-dispatcher-type."),
        boolean("shared_overlap")
            .fallback("false")
            .doc("Whether shared experts run next to the exchanges of the others: their first products next to the "
@@ -90,6 +90,7 @@ std::vector<Variant> shardings() {
 
 constexpr std::string_view kShardings[] = {"none", "optimizer", "gradients", "weights"};
 constexpr std::string_view kExchanges[] = {"p2p", "all_gather", "a2a"};
+constexpr std::string_view kDispatchers[] = {"alltoall", "per_node", "allgather"};
 
 }  // namespace
 
@@ -134,7 +135,8 @@ void read_group(const Value& v, PlanSpec& spec) {
     throw InputError({{order.where, "group.order", fmt::format("'{}' is no order of ranks", order.text),
                        "tp, cp, ep, dp and pp, each once, with - between them", "order"}});
   spec.order = *read;
-  if (v.at("dispatcher").text == "per_node") spec.dispatcher = ExpertDispatch::PerNode;
+  for (int i = 0; i < std::ssize(kDispatchers); ++i)
+    if (v.at("dispatcher").text == kDispatchers[i]) spec.dispatcher = static_cast<ExpertDispatch>(i);
   spec.overlaps_shared = as_bool(v.at("shared_overlap"));
   for (int i = 0; i < std::ssize(kExchanges); ++i)
     if (v.at("context_type").text == kExchanges[i]) spec.exchange = static_cast<ContextExchange>(i);
@@ -167,7 +169,7 @@ std::string group_text(const PlanSpec& spec) {
   if (spec.exchange != ContextExchange::Ring) add("context_type", kExchanges[static_cast<int>(spec.exchange)]);
   add_degree("expert", g.expert);
   add_degree("expert_tensor", g.expert_tensor);
-  if (spec.dispatcher == ExpertDispatch::PerNode) add("dispatcher", "per_node");
+  if (spec.dispatcher != ExpertDispatch::AllToAll) add("dispatcher", kDispatchers[static_cast<int>(spec.dispatcher)]);
   if (spec.overlaps_shared) add("shared_overlap", "true");
   if (spec.within_node) add("within", "node");
   if (spec.order.axes != RankOrder{}.axes) add("order", to_text(spec.order));
@@ -191,6 +193,7 @@ std::string group_words(const PlanSpec& spec) {
   if (g.context > 1) add(fmt::format("CP {}", g.context));
   if (g.expert > 1) add(fmt::format("EP {}", g.expert));
   if (g.expert > 1 && spec.dispatcher == ExpertDispatch::PerNode) add("per-node dispatch");
+  if (g.expert > 1 && spec.dispatcher == ExpertDispatch::AllGather) add("all-gather dispatch");
   if (g.expert_tensor > 1) add(fmt::format("ETP {}", g.expert_tensor));
   if (spec.sharding != StateSharding::None) add(fmt::format("ZeRO-{}", static_cast<int>(spec.sharding)));
   return words;

@@ -57,6 +57,7 @@ StageShape PlanSpec::shape(int stage_count) const {
   shape.dispatcher = dispatcher;
   shape.overlaps_shared = overlaps_shared;
   if (recompute) shape.recomputation = *recompute;
+  if (recompute == Recomputation::Layers) shape.recomputed_layers = recompute_layers;
   return shape;
 }
 
@@ -84,6 +85,7 @@ PlanSpec read_plan_spec(const PlannerDef& def, std::shared_ptr<const Value> chec
   read("share", [&](const Value& v) { spec.share = parse_share(v.text); });
   if (spec.share == Share::Samples) spec.micro_batch_size *= spec.replicas;
   read("recompute", [&](const Value& v) { spec.recompute = read_recomputation(v); });
+  read("recompute_layers", [&](const Value& v) { spec.recompute_layers = config::as_int(v); });
   read("placement", [&](const Value& v) { spec.placement = parse_placement(v.text); });
   read("vocabulary", [&](const Value& v) { spec.divides_vocabulary = v.text == "all"; });
   read("offload", [&](const Value& v) { spec.offload = read_offload(v); });
@@ -146,7 +148,7 @@ std::string other_options_text(const PlanSpec& spec) {
                                            "shard",     "pipeline",   "chunks",     "recompute",
                                            "devices",   "memory",     "sequential", "micro_batch_size",
                                            "placement", "share",      "straight",   "states",
-                                           "steps",     "vocabulary", "offload"};
+                                           "steps",     "vocabulary", "offload",    "recompute_layers"};
   std::string text;
   if (!spec.source) return text;
   for (const config::Member& m : spec.source->members)
@@ -163,6 +165,7 @@ std::string to_text(const PlanSpec& spec, const Cluster& cluster) {
   if (has("micro_batch_size")) text += fmt::format(", micro_batch_size: {}", spec.written_micro_batch_size());
   if (has("recompute") && spec.recompute != default_plan_spec(*spec.planner, cluster).recompute)
     text += fmt::format(", recompute: {}", spec.recompute ? to_text(*spec.recompute) : std::string("auto"));
+  if (spec.recompute_layers > 0) text += fmt::format(", recompute_layers: {}", spec.recompute_layers);
   if (spec.placement) text += fmt::format(", placement: {}", to_text(*spec.placement));
   if (spec.stages) text += fmt::format(", stages: {}", *spec.stages);
   if (has("replicas")) text += fmt::format(", replicas: {}", spec.replicas);

@@ -40,15 +40,16 @@ struct PlanSpec {
   int micro_batch_size = 1;      ///< Samples of one micro-batch, of all replicas that share them together.
   Share share = Share::Samples;  ///< What replicas divide.
   std::optional<Recomputation> recompute = Recomputation::None;  ///< Nothing: the planner chooses.
-  std::optional<Placement> placement;                            ///< Nothing: the placement of the schedule.
-  std::optional<std::vector<DeviceId>> devices;                  ///< Nothing: all devices of the cluster.
-  bool divides_vocabulary = false;                               ///< All ranks have a part of its layers.
-  std::optional<Offload> offload = {};                           ///< Nothing: host memory keeps nothing.
-  bool sequential = false;                                       ///< Parallel branches run one after the other.
-  bool straight = false;                                         ///< Every stage has one device.
-  std::optional<Bytes> memory;                                   ///< Memory of each device, in place of its type's.
-  std::optional<Bandwidth> bandwidth;                            ///< Rate of every link, in place of the cluster's.
-  std::optional<std::int64_t> effort;                            ///< Partial plans or steps of a search, at most.
+  int recompute_layers = 0;                      ///< Only the first layers of each stage run again; 0: all.
+  std::optional<Placement> placement;            ///< Nothing: the placement of the schedule.
+  std::optional<std::vector<DeviceId>> devices;  ///< Nothing: all devices of the cluster.
+  bool divides_vocabulary = false;               ///< All ranks have a part of its layers.
+  std::optional<Offload> offload = {};           ///< Nothing: host memory keeps nothing.
+  bool sequential = false;                       ///< Parallel branches run one after the other.
+  bool straight = false;                         ///< Every stage has one device.
+  std::optional<Bytes> memory;                   ///< Memory of each device, in place of its type's.
+  std::optional<Bandwidth> bandwidth;            ///< Rate of every link, in place of the cluster's.
+  std::optional<std::int64_t> effort;            ///< Partial plans or steps of a search, at most.
   PlannerOptions planner_options;
   std::shared_ptr<const config::Value> source;  ///< The checked map it was read from; null if there is none.
 

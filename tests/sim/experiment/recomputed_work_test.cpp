@@ -36,6 +36,32 @@ TEST_CASE("the hardware is used for what is computed again, too") {
   }
 }
 
+TEST_CASE("only the first layers of each stage run again, and the others keep what they need") {
+  const auto planned = [](const std::string& recompute) {
+    return plan_experiment(load_experiment(
+        "examples/llama-3-8b-4x8",
+        {"plan={planner: layout, layout: \"Et*16|t*16L\", replicas: 4, group: {tensor: 4, sequence: true}, shard: "
+         "optimizer, recompute: " +
+         recompute + "}"}));
+  };
+  const auto cost = [&](const std::string& recompute, StageId s) { return planned(recompute).costs.at(s, 0); };
+  for (const StageId s : {StageId{0}, StageId{1}}) {
+    CAPTURE(s.value);
+    const StageCost none = cost("none", s), every = cost("layers", s), quarter = cost("layers, recompute_layers: 4", s);
+    const StageCost half = cost("layers, recompute_layers: 8", s);
+    CHECK(quarter.forward == none.forward);
+    CHECK(quarter.backward > none.backward);
+    CHECK(half.backward.value - none.backward.value ==
+          doctest::Approx(2 * (quarter.backward.value - none.backward.value)).epsilon(1e-9));
+    CHECK(half.backward < every.backward);
+    CHECK(none.memory.stash.value - half.memory.stash.value ==
+          doctest::Approx(2 * (none.memory.stash.value - quarter.memory.stash.value)).epsilon(1e-9));
+    CHECK(half.memory.stash > every.memory.stash);
+    // As many as there are: all of them but the ends of the model.
+    CHECK(cost("layers, recompute_layers: 16", s).backward == cost("layers, recompute_layers: 99", s).backward);
+  }
+}
+
 TEST_CASE("planners price what selective recomputation repeats by the shapes of operations") {
   for (const std::string planner : {"piper, micro_batch_size: 2", "2bw"}) {
     CAPTURE(planner);

@@ -125,6 +125,17 @@ TEST_CASE("facts of a stack are replaced one by one") {
   CHECK(!stack("{base: torchtitan, attention: eager}").fused_attention);
   CHECK(stack("{base: torchtitan, fsdp_overlap: 0.25}").pass_overlap == 0.25);
   CHECK(stack("{base: torchtitan, norm_traffic: 5}").norm_traffic == 5);
+  CHECK(stack("{base: megatron-core, fused_loss: false}").loss_forward_traffic == stack("nemo").loss_forward_traffic);
+  CHECK(stack("{base: nemo, fused_loss: true}").loss_backward_traffic == stack("megatron-core").loss_backward_traffic);
+  CHECK(stack("{base: megatron-2021, fused_loss: false}").loss_forward_traffic == 16);
+  CHECK(period(experiment("{base: megatron-core, fused_loss: false}")) > period(experiment("megatron-core")));
+  const auto gathered = [](const char* text) {
+    Bytes sum;
+    const PlannedExperiment p = plan_experiment(experiment(text));
+    for (const Collective& c : p.costs.at(StageId{0}, 0).collectives->update) sum += c.bytes;
+    return sum;
+  };
+  CHECK(2 * gathered("{base: megatron-core, gathered_bytes: 1}").value == gathered("megatron-core").value);
   const auto launch = [](const char* text) { return experiment(text).rules->accelerators.front().launch.value; };
   CHECK(launch("{base: megatron-core, launch: 70 us}") == doctest::Approx(70e-6));
   CHECK(launch("{base: megatron-core, graphs: true}") == 0);

@@ -93,6 +93,10 @@ TEST_CASE("Gradients are summed in buckets where Megatron-LM and DeepSpeed do so
   const TrainingSetup each_backward = deepspeed("\"stage\": 2, \"overlap_comm\": true");
   CHECK(each_backward.gradient_buckets.empty());
   CHECK(mentions(each_backward.unmodeled, "overlap_comm"));
+  CHECK(mentions(deepspeed("\"stage\": 2, \"offload_optimizer\": {\"device\": \"cpu\"}").unmodeled,
+                 "zero_optimization.offload_optimizer"));  // The cluster has no memory of hosts.
+  CHECK(mentions(deepspeed("\"stage\": 2, \"offload_optimizer\": {\"device\": \"none\"}").without_use,
+                 "offload_optimizer, whose device is none"));
   CHECK(deepspeed("\"stage\": 3, \"mics_shard_size\": -1").shard == "weights");
   CHECK(deepspeed("\"stage\": 3, \"mics_shard_size\": 8").shard == "{state: weights, within: 8}");
   const TrainingSetup without_mics = deepspeed("\"stage\": 2, \"mics_shard_size\": 8");

@@ -71,19 +71,17 @@ TEST_CASE("overlap flags are switches of the software stack") {
         {data + "--grad-reduce-in-bf16", "{base: megatron-core, gradient_bytes: 2}", "software.gradient_bytes: 2"},
         {"--DDP-impl local " + tensor, "megatron-2021", ""}}) {
     CAPTURE(row.flags);
-    const TrainingSetup s = read(row.flags);
+    const TrainingSetup s = read(row.flags + " --cross-entropy-loss-fusion");
     CHECK(software_text(s) == row.software);
     std::string notes;
     for (const std::string& note : notes_of(s)) notes += note + "\n";
     CHECK_MESSAGE(says(notes, row.note), notes);
   }
   // With one replica no gradients are summed.
-  const TrainingSetup alone = read(data, 1);
+  const TrainingSetup alone = read(data + "--cross-entropy-loss-fusion", 1);
   CHECK(software_text(alone) == "megatron-core");
   CHECK(alone.gradient_buckets.empty());
   CHECK(mentions(alone.without_use, "--overlap-grad-reduce with nothing that it overlaps"));
-  CHECK(mentions(read("").assumed, "as with --cross-entropy-loss-fusion"));
-  CHECK_FALSE(mentions(read("--cross-entropy-loss-fusion").assumed, "cross-entropy-loss-fusion"));
 }
 
 TEST_CASE("layers are divided as Megatron-LM divides them") {
@@ -120,8 +118,8 @@ TEST_CASE("what is absent has the default of Megatron-LM") {
   const TrainingSetup experts = read(tensor + kExperts + "--expert-model-parallel-size 8");
   CHECK(experts.expert_tensor == 2);
   CHECK(mentions(experts.assumed, "without --expert-tensor-parallel-size it is the tensor degree"));
-  CHECK(experts.dispatcher == "alltoall");
-  CHECK(mentions(experts.assumed, "without --moe-token-dispatcher-type it is allgather, which is not modeled"));
+  CHECK(experts.dispatcher == "allgather");
+  CHECK(mentions(experts.assumed, "without --moe-token-dispatcher-type it is allgather"));
   const TrainingSetup named = read(tensor + kExperts +
                                    "--expert-model-parallel-size 8 --expert-tensor-parallel-size 1 "
                                    "--moe-token-dispatcher-type alltoall");
@@ -129,6 +127,21 @@ TEST_CASE("what is absent has the default of Megatron-LM") {
   CHECK_FALSE(mentions(named.assumed, "allgather"));
   const std::string yaml = scenario_yaml(read(tensor + kExperts), {"", "superpod-h100-256", 16, 0}, "a.sh");
   CHECK(says(yaml, "group: {tensor: 2, sequence: true, expert_tensor: 2}"));
+}
+
+TEST_CASE("layers that run again, the kernels of the loss and the format of gathered weights are fields") {
+  const std::string full = "--recompute-granularity full --recompute-num-layers 3 ";
+  CHECK(read(full + "--recompute-method block").recompute == "layers");
+  CHECK(read(full + "--recompute-method block").recompute_layers == 3);
+  CHECK(read(full + "--recompute-method uniform").recompute_layers == 0);
+  CHECK(mentions(read(full + "--recompute-method uniform").unmodeled_memory, "--recompute-num-layers 3"));
+  CHECK(read("").fused_loss == false);
+  CHECK(mentions(read("").assumed, "without --cross-entropy-loss-fusion the loss has several kernels"));
+  CHECK_FALSE(read("--cross-entropy-loss-fusion").fused_loss.has_value());
+  CHECK_FALSE(mentions(read("--cross-entropy-loss-fusion").assumed, "cross-entropy-loss-fusion"));
+  const std::string fp8 = "--fp8-format hybrid --fp8-recipe tensorwise --fp8-param-gather ";
+  CHECK(read(fp8 + "--use-distributed-optimizer").gathered_bytes == 1);
+  CHECK(mentions(read(fp8 + "--use-distributed-optimizer").matched, "--fp8-param-gather -> software.gathered_bytes"));
 }
 
 TEST_CASE("number formats") {

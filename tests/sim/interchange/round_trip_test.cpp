@@ -206,7 +206,7 @@ TEST_CASE("configurations written by hand are the same after export and import")
     CHECK(round_trip(c) == "same");
     ++count;
   }
-  CHECK(count == 56);
+  CHECK(count == 65);
 }
 
 }  // namespace stagecraft::round_trip_test
