@@ -54,7 +54,9 @@ constexpr OverlapSwitches kNothingOverlaps{};
 /// logits in fp32 between them.
 constexpr double kFusedLoss[] = {10, 6}, kLossInSeveralKernels[] = {24, 10};
 
-constexpr std::string_view kMegatronReleases[] = {"0.20"}, kOldMegatronReleases[] = {"0.14"};
+constexpr std::string_view kMegatronReleases[] = {"0.11", "0.12", "0.13", "0.14", "0.15",
+                                                  "0.16", "0.17", "0.18", "0.19", "0.20"},
+                           kOldMegatronReleases[] = {"0.14"};
 // Containers of NVIDIA, with measured runs of each.
 constexpr std::string_view kNemoReleases[] = {"24.07", "24.09", "24.11", "24.12", "25.02", "25.04", "25.07"};
 constexpr std::string_view kBridgeReleases[] = {"25.07", "25.09",    "25.11", "26.02",    "26.02.01",
@@ -100,12 +102,11 @@ SoftwareStack megatron_deepspeed() {
 /// were seen (MAPE 22.5 % over the experts of Megatron-Bridge, now 18.2 %).
 SoftwareStack megatron_core(std::string_view name, std::string_view summary, std::string_view source) {
   SoftwareStack s{name, summary, source};
-  s.releases = kMegatronReleases;
   s.share_factors = kNemoShares;
   s.launch = {kMegatronLaunch, kMegatronLaunch};
   s.sequence_first = true;      // qkv_format sbhd: FlashAttention returns output.transpose(0, 1).contiguous().
   s.keeps_casts = true;         // Linear and GroupedLinear of Transformer Engine: update_usage(columnwise_usage=True).
-  s.weights_in_experts = true;  // "Memory efficient token permutation", in Megatron-Core from 0.13.
+  s.weights_in_experts = true;  // weighted_bias_swiglu of core/transformer/moe/experts.py, in tags from core_v0.13.0.
   s.overlap_share[Overlap::Tensor] = 0.8;
   s.overlap_share[Overlap::Gradients] = s.overlap_share[Overlap::Weights] = s.overlap_share[Overlap::Experts] = 0.9;
   s.buckets = kMegatronBuckets;
@@ -116,6 +117,16 @@ SoftwareStack megatron_core(std::string_view name, std::string_view summary, std
   // so.
   s.pair_overlap = 0.3655 / 0.81;
   s.exchange_multiprocessors = 20;
+  return s;
+}
+
+/// The stack with the releases of Megatron-Core itself: since which tags of Megatron-LM the options of its parser, and
+/// weights in the activation of experts, are there.
+SoftwareStack by_release(SoftwareStack s) {
+  s.releases = kMegatronReleases;
+  s.weights_in_experts_since = "0.13";
+  s.overlap_since[Overlap::Experts] = "0.14";
+  s.overlap_since[Overlap::WeightGradients] = "0.13";
   return s;
 }
 
@@ -249,14 +260,42 @@ bool is_before(std::string_view a, std::string_view b) {
       [](const std::string& one, const std::string& other) { return std::stoi(one) < std::stoi(other); });
 }
 
+namespace {
+
+/// The release itself, or the one that it is a patch of.
+std::span<const std::string_view>::iterator find_release(const SoftwareStack& s, std::string_view release) {
+  const auto exact = std::find(s.releases.begin(), s.releases.end(), release);
+  if (exact != s.releases.end()) return exact;
+  return std::find_if(s.releases.begin(), s.releases.end(), [&](std::string_view one) {
+    const std::string_view patch = release.starts_with(one) ? release.substr(one.size()) : "";
+    return patch.size() > 1 && patch.front() == '.' && patch.find_first_not_of("0123456789", 1) == patch.npos;
+  });
+}
+
+/// "leave it out, or write one from 24.07 to 25.07: 24.07, 24.09, 25.07", and which other stacks have the release.
+std::string release_help(const SoftwareStack& s, std::string_view release) {
+  std::vector<std::string> others;
+  for (const SoftwareStack& other : software_stacks())
+    if (other.base.empty() && find_release(other, release) != other.releases.end()) others.emplace_back(other.name);
+  const std::string elsewhere =
+      others.empty() ? "" : fmt::format("; {} is a release of {}", release, join(others, " and "));
+  if (s.releases.empty()) return "leave it out" + elsewhere;
+  const std::vector<std::string> releases(s.releases.begin(), s.releases.end());
+  if (releases.size() == 1) return fmt::format("leave it out, or write {}{}", releases.front(), elsewhere);
+  return fmt::format("leave it out, or write one from {} to {}: {}{}", releases.front(), releases.back(),
+                     join(releases, ", "), elsewhere);
+}
+
+}  // namespace
+
 SoftwareStack at_release(SoftwareStack s, std::string_view release) {
-  const auto at = std::find(s.releases.begin(), s.releases.end(), release);
-  if (at == s.releases.end()) {
-    const std::vector<std::string> releases(s.releases.begin(), s.releases.end());
+  const auto at = find_release(s, release);
+  if (at == s.releases.end())
     throw InputError(fmt::format("there are no facts of release {} of '{}'", release, s.name),
-                     releases.empty() ? "leave it out" : "leave it out, or write " + join(releases, " or "));
-  }
+                     release_help(s, release));
   s.release = *at;
+  if (!s.weights_in_experts_since.empty() && is_before(s.release, s.weights_in_experts_since))
+    s.weights_in_experts = false;
   return s;
 }
 
@@ -283,9 +322,9 @@ void set_gradient_bytes(SoftwareStack& s, double bytes) { s.gradient_bytes = s.w
 
 std::span<const SoftwareStack> software_stacks() {
   static const std::vector<SoftwareStack> stacks = [] {
-    const SoftwareStack core = megatron_core(
+    const SoftwareStack core = by_release(megatron_core(
         "megatron-core", "Megatron-Core as most scripts run it: sums of gradients and gathers of weights overlap",
-        "NVIDIA/Megatron-LM 0.20, example scripts; the shares that are hidden, 0.8 and 0.9, are assumed");
+        "NVIDIA/Megatron-LM 0.20, example scripts; the shares that are hidden, 0.8 and 0.9, are assumed"));
     const SoftwareStack titan = torchtitan(), bridge = megatron_bridge();
     const char* const korthikanti = "Korthikanti et al., Reducing Activation Recomputation, MLSys 2023";
     return std::vector<SoftwareStack>{

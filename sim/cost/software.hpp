@@ -68,6 +68,7 @@ struct SoftwareStack {
   /// The activation inside of experts multiplies rows with their routing weights, so that a combination keeps nothing.
   /// A bias after it is weighted apart, in fp32.
   bool weights_in_experts = false;
+  std::string_view weights_in_experts_since = {};  ///< The first release with that; empty: all of them.
   /// Where one product of a narrow format reads an array, its cast is kept and not the array.
   bool keeps_casts = false;
   /// Arrays have the sequence first, and FlashAttention samples: it keeps what it made next to the reordered copy that
@@ -78,7 +79,8 @@ struct SoftwareStack {
   bool balanced_context = true;      ///< Each context rank has an early and a late part of the sequence, so that causal
                                      ///< attention takes equally long on all of them.
   double weight_gradient_bytes = 4;  ///< Bytes of each number that a weight-gradient product writes.
-  OverlapSwitches overlap{false, true, true, true, false, false};  ///< What is on.
+  OverlapSwitches overlap{false, true, true, true, false, false};   ///< What is on.
+  EnumArray<Overlap, std::string_view, kOverlaps> overlap_since{};  ///< The first release with it; empty: all of them.
   /// Share that each hides where it is on: of the collectives of the tensor group, of the sum of gradients and of the
   /// gather of weights around an update, and of the all-to-alls of the expert group.
   EnumArray<Overlap, double, kOverlaps> overlap_share{};
@@ -114,7 +116,7 @@ const SoftwareStack& no_software_stack();
 /// The stack of this name; InputError with a suggestion when there is none.
 const SoftwareStack& software_stack(std::string_view name);
 std::vector<std::string> software_stack_names();
-/// The stack in this release of it. InputError where it is not known.
+/// The stack in this release of it; 0.12.3 has the facts of 0.12. InputError where the release is not known.
 SoftwareStack at_release(SoftwareStack, std::string_view release);
 /// Whether release `a`, such as 25.02, is before release `b`.
 bool is_before(std::string_view a, std::string_view b);

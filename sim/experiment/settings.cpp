@@ -224,7 +224,9 @@ const MapSpec overlap_fields = make_overlap_fields();
 const MapSpec software_fields{
     .title = "The training framework.",
     .fields =
-        {text("release").optional().doc("Release of the framework, where facts of releases are known."),
+        {text("release").optional().doc(
+             "Release of the framework, where facts of releases are known; a patch release has the facts of its "
+             "release. Default: the newest."),
          choice("attention", attention_words)
              .optional()
              .doc("How attention runs: eager in several kernels, or the kernel of fused attention. Default: as the "

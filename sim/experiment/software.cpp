@@ -80,6 +80,10 @@ Value all_switches(const Value* given, const SoftwareStack& stack, const Where& 
     if (written && on && !stack.can_overlap(f))
       problems.add(written->where, path, fmt::format("how much of it '{}' hides is not known", stack.name),
                    "leave it out, or take another stack: stagecraft explain " + path, "overlap");
+    if (const std::string_view since = stack.overlap_since[f];
+        written && on && !stack.release.empty() && !since.empty() && is_before(stack.release, since))
+      problems.add(written->where, path, fmt::format("{} {} has no option for it", stack.name, stack.release),
+                   fmt::format("leave it out, or write release: {} or a later one", since), "release");
     if (written && on && !may_be)
       problems.add(written->where, path, fmt::format("it needs {}: true", needed),
                    fmt::format("{}: true, or {}: false", needed, name), "overlap");
@@ -91,14 +95,17 @@ Value all_switches(const Value* given, const SoftwareStack& stack, const Where& 
   return map;
 }
 
-void check_release(const Value& software, const SoftwareStack& stack, Problems& problems) {
+/// The stack in the release that the scenario names.
+SoftwareStack in_release(const Value& software, SoftwareStack stack, Problems& problems) {
   const Value* release = software.find("release");
-  if (!release || std::find(stack.releases.begin(), stack.releases.end(), release->text) != stack.releases.end())
-    return;
-  std::vector<std::string> releases(stack.releases.begin(), stack.releases.end());
-  problems.add(release->where, "software.release",
-               fmt::format("there are no facts of release {} of '{}'", release->text, stack.name),
-               releases.empty() ? "leave it out" : "leave it out, or write " + join(releases, " or "), "release");
+  if (!release) return stack;
+  try {
+    return at_release(std::move(stack), release->text);
+  } catch (const InputError& error) {
+    const Diagnostic& d = error.problems().front();
+    problems.add(release->where, "software.release", d.message, d.help, "release");
+    return software_stack(software.at("base").text);
+  }
 }
 
 /// Facts of the stack that a scenario replaces, next to the switches of overlap.
@@ -144,8 +151,7 @@ void settle_software(Value& tree, Problems& problems) {
     software = std::move(base);
     return;
   }
-  const SoftwareStack& stack = software_stack(base.text);
-  check_release(software, stack, problems);
+  const SoftwareStack stack = in_release(software, software_stack(base.text), problems);
   Value settled;
   settled.kind = Value::Kind::Map;
   settled.where = software.where;

@@ -29,7 +29,9 @@ struct FrameworkFiles {
 template <TrainingSetup (*kRead)(const std::string&, const std::string&, const SetupOptions&)>
 std::vector<std::string> check_by_reader(const std::string& text, const std::string& file,
                                          const SetupOptions& options) {
-  std::vector<std::string> notes = kRead(text, file, options).assumed;
+  const TrainingSetup setup = kRead(text, file, options);
+  if (!setup.of_other_releases.empty()) throw InputError(setup.of_other_releases);
+  std::vector<std::string> notes = setup.assumed;
   erase_if(notes, [](const std::string& note) { return note.find(" warns of this ") == std::string::npos; });
   return notes;
 }
@@ -88,23 +90,28 @@ std::vector<Diagnostic> with_formulas(const InputError& error, const FrameworkRu
 }  // namespace
 
 CheckedInput check_by_framework(const std::string& framework, const std::string& file,
-                                const std::vector<std::string>& sets, int devices, const std::string& cluster,
-                                const std::string& config) {
+                                const std::vector<std::string>& sets, const SetupOptions& options) {
   const FrameworkFiles files = files_of(framework);
-  if (!config.empty() && !(framework == "torchtitan" && file.ends_with(".py")))
+  if (!options.config.empty() && !(framework == "torchtitan" && file.ends_with(".py")))
     throw InputError("--config is for a Python file of torchtitan", "leave it out");
-  CheckedInput checked{.summary = fmt::format("{} accepts it", files.rules.title), .notes = {}, .warnings = {}};
+  if (!options.release.empty() && !is_configuration(file))
+    throw InputError("--release is for scripts of Megatron-LM; a scenario says software.release",
+                     "--set software.release=" + options.release);
+  CheckedInput checked;
+  std::string release = options.release;
   try {
     if (is_configuration(file)) {
-      checked.notes = files.check(
-          read_file(file), file,
-          {.model = {}, .cluster = cluster, .devices = devices, .vocabulary = 0, .out = {}, .config = config});
+      checked.notes = files.check(read_file(file), file, options);
     } else {
-      checked.notes = files.write(compile(plan_experiment(load_experiment(file, sets)))).notes;
+      const Experiment experiment = load_experiment(file, sets);
+      if (experiment.software().name == "megatron-core") release = experiment.software().release;
+      checked.notes = files.write(compile(plan_experiment(experiment))).notes;
     }
   } catch (const InputError& error) {
     throw InputError(with_formulas(error, files.rules));
   }
+  const bool is_megatron = &files.rules == &megatron_rules();
+  checked.summary = fmt::format("{} accepts it", title_of(files.rules, is_megatron ? release : ""));
   return checked;
 }
 

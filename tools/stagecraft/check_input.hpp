@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/interchange/imports/training_setup.hpp"
 
 namespace stagecraft {
 
@@ -28,12 +29,11 @@ struct InputProblems {
   void add(const Infeasible&, const std::string& file);
 };
 
-/// Judges a scenario, or the framework's own configuration of `devices` GPUs (0: not known) of a cluster (may be
-/// empty), by the rules of a training framework: megatron, torchtitan, deepspeed or bridge. Throws the rules that it
-/// breaks, each with its name and formula. `config` is the function of a Python file; empty: its only one.
+/// Judges a scenario, or the framework's own configuration with what the options say in addition, by the rules of a
+/// training framework: megatron, torchtitan, deepspeed or bridge. Throws the rules that it breaks, each with its name
+/// and formula.
 CheckedInput check_by_framework(const std::string& framework, const std::string& file,
-                                const std::vector<std::string>& sets, int devices, const std::string& cluster,
-                                const std::string& config);
+                                const std::vector<std::string>& sets, const SetupOptions&);
 
 /// One workflow command of GitHub Actions for each problem, "::error file=a.yaml,line=3,col=7::...", each with a line
 /// break. GitHub shows them next to the lines of the files.

@@ -21,13 +21,15 @@ std::string bucket_text(const BucketRule& rule) {
                      rule.parameters_per_rank / 1e6, rule.on_first_stage ? ", on the first stage" : "");
 }
 
-/// "on, hides 90 %", "off, would hide 80 %" or "off, not known".
+/// "on, hides 90 %", "off, would hide 80 %, since 0.14" or "off, not known".
 std::string overlap_state(const SoftwareStack& s, Overlap feature) {
   const bool on = s.overlap[feature];
   const double share = s.overlap_share[feature];
-  if (share > 0) return fmt::format("{}, {} {}", on ? "on" : "off", on ? "hides" : "would hide", short_percent(share));
-  if (on) return "on";
-  return s.can_overlap(feature) ? "off" : "off, not known how much it hides";
+  const std::string since = s.overlap_since[feature].empty() ? "" : fmt::format(", since {}", s.overlap_since[feature]);
+  if (share > 0)
+    return fmt::format("{}, {} {}{}", on ? "on" : "off", on ? "hides" : "would hide", short_percent(share), since);
+  if (on) return "on" + since;
+  return (s.can_overlap(feature) ? "off" : "off, not known how much it hides") + since;
 }
 
 struct Fact {
@@ -65,7 +67,11 @@ constexpr Fact kFacts[] = {
 std::string releases_text(const SoftwareStack& s) {
   if (s.releases.empty()) return "";
   const std::vector<std::string> releases(s.releases.begin(), s.releases.end());
-  return fmt::format("  {:<52}{}\n", "releases; the last where none is written", join(releases, ", "));
+  const std::string text =
+      fmt::format("  {:<52}{}\n", "releases; the last where none is written", join(releases, ", "));
+  if (s.weights_in_experts_since.empty()) return text;
+  return text +
+         fmt::format("  {:<52}since {}\n", "routing weights in the activation of experts", s.weights_in_experts_since);
 }
 
 /// A line for each factor on the share of a device type.

@@ -351,11 +351,15 @@ class MegatronWriter {
     if (is_fp8 && stack_.gathered_bytes < 2 && shape_.sharding != StateSharding::None) add("fp8-param-gather");
   }
 
+  /// The release of Megatron-LM that the scenario names; empty: the newest.
+  std::string release() const { return stack_.name == "megatron-core" ? std::string(stack_.release) : ""; }
+
   /// InputError with the rules of Megatron-LM that the arguments break.
   void read_again() {
     const int devices = degrees_.devices() * ranks_;
     try {
-      const TrainingSetup setup = read_megatron(text_, "", {.devices = devices});
+      const TrainingSetup setup = read_megatron(text_, "", {.devices = devices, .release = release()});
+      of_other_releases_ = setup.of_other_releases;
       imported_ = stack_of(setup);
       software_ = software_text(setup);
     } catch (const InputError& error) {
@@ -379,6 +383,8 @@ class MegatronWriter {
 
   void add_notes() {
     const auto not_written = [&](const std::string& what) { notes_.push_back("not written: " + what); };
+    for (const Diagnostic& option : of_other_releases_)
+      notes_.push_back(fmt::format("{}: {}; {}", option.path, option.message, option.help));
     if (shares_data() && stack_.hides(Overlap::Gradients) > 0 && !p_.experiment.run.buckets &&
         shape_.sharding <= StateSharding::Optimizer)
       notes_.emplace_back("--overlap-grad-reduce sums gradients in buckets, as run.gradient_buckets: software does");
@@ -458,6 +464,7 @@ class MegatronWriter {
   bool is_layout_ = true;              ///< A layout of Megatron-LM can say which stage has what.
   std::string text_, software_;        ///< What is written, and the software that its import has.
   SoftwareStack imported_;
+  std::vector<Diagnostic> of_other_releases_;  ///< Options that the release does not have.
   std::vector<std::string> notes_;
 };
 

@@ -42,9 +42,11 @@ void read_divided_state(MegatronArguments& a, TrainingSetup& s) {
   const std::string strategy = a.word("data-parallel-sharding-strategy");
   const bool fsdp = a.take("use-megatron-fsdp"), custom_fsdp = a.take("use-custom-fsdp");
   if (a.take("use-torch-fsdp2")) s.shard = "weights", note_match(s, "use-torch-fsdp2", "plan.shard", s.shard);
+  // no_shard was the default until 0.17, and always that of --use-custom-fsdp.
+  const bool divides_nothing = strategy.empty() && (custom_fsdp || a.is_before_release("0.18"));
   if (fsdp || custom_fsdp) {
     s.shard = strategy == "optim_grads" ? "gradients" : strategy == "optim" ? "optimizer" : "weights";
-    if (strategy == "no_shard") s.shard = "none";
+    if (strategy == "no_shard" || divides_nothing) s.shard = "none";
     note_match(s, "use-megatron-fsdp", "plan.shard", s.shard);
   }
   const std::string optimizer = a.word("optimizer");
@@ -117,13 +119,15 @@ void read_dropout(MegatronArguments& a, TrainingSetup& s, bool flash_attention) 
 
 /// The launcher's processes of each node and nodes.
 void read_devices(MegatronArguments& a, TrainingSetup& s, const SetupOptions& options) {
-  const auto count = [&](const char* first, const char* second) {
-    const std::string name = a.has(first) ? first : second;
-    const std::string text = a.word(name);
-    const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-    return is_number ? a.find_number(name) : std::optional<int>();
+  const auto count = [&](std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      const std::string text = a.word(name);
+      if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) return a.find_number(name);
+    }
+    return std::optional<int>();
   };
-  const std::optional<int> each = count("nproc_per_node", "nproc-per-node"), nodes = count("nnodes", "nnodes");
+  const std::optional<int> each = count({"nproc_per_node", "nproc-per-node", "num_gpus"}),
+                           nodes = count({"nnodes", "num_nodes"});
   const std::int64_t group = std::int64_t{s.ranks} * s.tensor * s.context;
   const std::int64_t started = each && nodes ? std::int64_t{*each} * *nodes : 0;
   if (options.devices > 0) {
@@ -181,7 +185,7 @@ void check_connections(const MegatronArguments& a, const TrainingSetup& s, const
   const bool excepted =
       a.has("use-megatron-fsdp") || a.has("use-torch-fsdp2") || a.has("overlap-moe-expert-parallel-comm");
   if (!connections || *connections == "1" || excepted || (s.tensor == 1 && s.context == 1)) return;
-  if (has_older_devices(options))
+  if (has_older_devices(options) || a.is_before_release("0.12"))
     a.break_rule("connections", s.tensor > 1 ? "tensor-model-parallel-size" : "context-parallel-size",
                  "tensor and context parallelism need CUDA_DEVICE_MAX_CONNECTIONS=1 on GPUs before Blackwell",
                  "export CUDA_DEVICE_MAX_CONNECTIONS=1");
@@ -189,12 +193,29 @@ void check_connections(const MegatronArguments& a, const TrainingSetup& s, const
 
 }  // namespace
 
+namespace {
+
+/// The release that the options name, without the number of a patch. InputError where its options are not known.
+std::string release_of(const SetupOptions& options, const std::string& file) {
+  if (options.release.empty()) return {};
+  try {
+    return std::string(at_release(software_stack("megatron-core"), options.release).release);
+  } catch (const InputError& error) {
+    const Diagnostic& d = error.problems().front();
+    throw InputError({{{file, 0, 0}, "--release", d.message, d.help, "release"}});
+  }
+}
+
+}  // namespace
+
 TrainingSetup read_megatron(const std::string& text, const std::string& file, const SetupOptions& options) {
-  MegatronArguments arguments(text, file);
+  MegatronArguments arguments(text, file, release_of(options, file));
   refuse_other_models(arguments);
   TrainingSetup setup;
   read_software(arguments, setup);
   const bool older = setup.software != "megatron-core";
+  if (!older) setup.release = arguments.release();
+  arguments.check_releases(setup);
   const MegatronShape shape = read_megatron_model(arguments, setup, options);
   read_groups(arguments, setup);
   read_megatron_pipeline(arguments, setup, shape);

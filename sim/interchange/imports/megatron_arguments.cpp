@@ -109,7 +109,8 @@ bool is_noted(const TrainingSetup& s, const std::string& option) {
 
 }  // namespace
 
-MegatronArguments::MegatronArguments(const std::string& text, const std::string& file) : file_(file) {
+MegatronArguments::MegatronArguments(const std::string& text, const std::string& file, std::string release)
+    : file_(file), release_(std::move(release)) {
   ShellScript script;
   try {
     script = read_shell(text);
@@ -258,6 +259,33 @@ void MegatronArguments::check_words() {
   if (!problems_.empty()) throw InputError(std::move(problems_));
 }
 
+bool MegatronArguments::is_before_release(std::string_view release) const {
+  return !release_.empty() && !release.empty() && is_before(release_, release);
+}
+
+/// Its parser would refuse them; what they mean is known all the same.
+void MegatronArguments::check_releases(TrainingSetup& s) const {
+  if (release_.empty()) return;
+  for (const auto& [name, argument] : given_) {
+    const MegatronOption& option = *find_megatron_option(name);
+    if (option.use == MegatronUse::Launcher) continue;
+    const auto add = [&, option_name = name](const std::string& what, const std::string& since) {
+      s.of_other_releases.push_back(
+          {where(option_name), "--" + option_name, fmt::format("Megatron-LM {} {}", release_, what),
+           since.empty() || is_before(since, release_) ? "leave it out" : fmt::format("it is there since {}", since),
+           "argument"});
+    };
+    if (!option.is_in(release_)) {
+      add("has no such option", option.since);
+      continue;
+    }
+    for (const std::string& value : argument.values)
+      for (const std::string& choice : parts_of(value))
+        if (is_before_release(option.since_of(choice)))
+          add(fmt::format("does not take '{}'", choice), option.since_of(choice));
+  }
+}
+
 Where MegatronArguments::where(const std::string& name) const {
   const auto entry = given_.find(name);
   return entry == given_.end() ? Where{file_, 0, 0} : Where{file_, entry->second.line, 1};
@@ -269,7 +297,7 @@ void MegatronArguments::refuse(const std::string& name, std::string message, std
 
 void MegatronArguments::break_rule(const char* rule, const std::string& name, const std::string& message,
                                    std::string help) const {
-  throw InputError({{where(name), "--" + name, refused_by_megatron(rule) + message, std::move(help), rule}});
+  throw InputError({{where(name), "--" + name, refused_by_megatron(rule, release_) + message, std::move(help), rule}});
 }
 
 void MegatronArguments::refuse_all(std::string message, std::string help, const char* code) const {

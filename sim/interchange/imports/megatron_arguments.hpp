@@ -20,7 +20,14 @@ class MegatronArguments {
  public:
   /// InputError where the text has no arguments of a GPT, and for what the parser of Megatron-LM refuses: an option
   /// that it does not have, too many or too few words after one, a word that is no number or none of the choices.
-  MegatronArguments(const std::string& text, const std::string& file);
+  /// `release` runs the file; empty: the newest.
+  MegatronArguments(const std::string& text, const std::string& file, std::string release = {});
+
+  /// Whether the file runs with a release before this one.
+  bool is_before_release(std::string_view release) const;
+  const std::string& release() const { return release_; }
+  /// Collects the options, and the words after them, that this release does not have.
+  void check_releases(TrainingSetup&) const;
 
   bool has(const std::string& name) const { return given_.contains(name); }
   /// Marks an option as used; whether it is given.
@@ -69,6 +76,7 @@ class MegatronArguments {
   void check_words();
 
   const std::string& file_;
+  std::string release_;
   std::map<std::string, Argument> given_;
   std::set<std::string> used_;
   std::set<std::string> unset_;                ///< Variables that the file uses and does not set.
@@ -102,6 +110,6 @@ void read_megatron_overlap(MegatronArguments&, TrainingSetup&, std::int64_t repl
 void check_megatron_rules(const MegatronArguments&, const TrainingSetup&, const MegatronShape&, std::int64_t replicas);
 
 /// Why Megatron-LM refuses what breaks this rule: "Megatron-LM 0.20 refuses this at the first step (ValueError): ".
-std::string refused_by_megatron(std::string_view rule);
+std::string refused_by_megatron(std::string_view rule, std::string_view release = {});
 
 }  // namespace stagecraft

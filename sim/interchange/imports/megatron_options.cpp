@@ -10,6 +10,7 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
+#include "sim/cost/software.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,13 +24,27 @@ void set_word(std::string_view text, MegatronOption& option) {
   if (text == "pattern") option.word = MegatronWord::Pattern;
   if (!text.starts_with('{')) return;
   option.word = MegatronWord::Choice;
-  option.choices = split(text.substr(1, text.size() - 2), ',');
+  for (const std::string& choice : split(text.substr(1, text.size() - 2), ',')) {
+    const std::size_t at = std::min(choice.find('@'), choice.size());
+    option.choices.push_back(choice.substr(0, at));
+    option.choices_since.push_back(choice.substr(std::min(at + 1, choice.size())));
+  }
+}
+
+/// "@0.12-0.15".
+void set_releases(std::string_view text, MegatronOption& option) {
+  if (text.empty()) return;
+  const std::size_t dash = std::min(text.find('-'), text.size());
+  option.since = text.substr(1, dash - 1);
+  option.until = text.substr(std::min(dash + 1, text.size()));
 }
 
 /// "name:{a,b}": see megatron_option_data.cpp.
 void add_option(std::string_view word, const MegatronOptionList& list, Options& options) {
+  const std::size_t name_end = std::min(word.find_first_of("@:#+*"), word.size());
   const std::size_t end = word.find_first_of(":#+*");
-  MegatronOption option{.use = list.use, .older = list.older, .choices = {}, .fallback = {}};
+  MegatronOption option{.use = list.use, .older = list.older};
+  set_releases(word.substr(name_end, std::min(end, word.size()) - name_end), option);
   if (end != std::string_view::npos) {
     constexpr int kAny = std::numeric_limits<int>::max();
     std::string_view rest = word.substr(end + 1);
@@ -41,7 +56,7 @@ void add_option(std::string_view word, const MegatronOptionList& list, Options& 
     set_word(rest.substr(0, equals), option);
     option.fallback = rest.substr(std::min(equals + 1, rest.size()));
   }
-  const bool is_new = options.emplace(word.substr(0, end), std::move(option)).second;
+  const bool is_new = options.emplace(word.substr(0, name_end), std::move(option)).second;
   STAGECRAFT_CHECK(is_new);
 }
 
@@ -93,6 +108,18 @@ bool MegatronOption::takes(const std::string& given) const {
   }
   return true;
 }
+
+bool MegatronOption::is_in(std::string_view release) const {
+  if (older && until.empty()) return false;
+  return (since.empty() || !is_before(release, since)) && (until.empty() || !is_before(until, release));
+}
+
+std::string MegatronOption::since_of(const std::string& choice) const {
+  const auto at = std::find(choices.begin(), choices.end(), choice);
+  return at == choices.end() ? "" : choices_since[static_cast<std::size_t>(at - choices.begin())];
+}
+
+std::span<const std::string_view> megatron_releases() { return software_stack("megatron-core").releases; }
 
 const MegatronOption* find_megatron_option(const std::string& name) {
   const auto entry = all_options().find(name);

@@ -201,8 +201,8 @@ void check_virtual_stages(const MegatronArguments& a, const TrainingSetup& s) {
 
 }  // namespace
 
-std::string refused_by_megatron(std::string_view rule) {
-  return refused_by(megatron_rules(), find_rule(megatron_rules(), rule));
+std::string refused_by_megatron(std::string_view rule, std::string_view release) {
+  return refused_by(megatron_rules(), find_rule(megatron_rules(), rule), release);
 }
 
 void read_megatron_pipeline(MegatronArguments& a, TrainingSetup& s, const MegatronShape& shape) {

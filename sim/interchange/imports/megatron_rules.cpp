@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/interchange/rules/framework_rule.hpp"
 
 namespace stagecraft {
 
@@ -42,9 +43,10 @@ bool MegatronRuleCheck::is_delayed() {
 
 void MegatronRuleCheck::require(bool holds, const char* rule, const char* option, const std::string& message,
                                 std::string help) {
-  if (holds) return;
+  if (holds || given_.is_before_release(find_rule(megatron_rules(), rule).since)) return;
   const std::string path = has(option) ? fmt::format("--{}", option) : "";
-  problems_.push_back({given_.where(option), path, refused_by_megatron(rule) + message, std::move(help), rule});
+  problems_.push_back(
+      {given_.where(option), path, refused_by_megatron(rule, given_.release()) + message, std::move(help), rule});
 }
 
 namespace {
@@ -121,10 +123,11 @@ void check_groups(MegatronRuleCheck& c) {
             "a divisor of the heads");
   if (c.has("group-query-attention") && !c.has("multi-latent-attention")) {
     const int groups = c.words().find_number("num-query-groups").value_or(1);
-    c.require(
-        groups % tensor == 0 || tensor % groups == 0, "query-groups", "num-query-groups",
-        fmt::format("{} is neither a multiple nor a divisor of tensor {}", pluralize(groups, "query group"), tensor),
-        "a tensor degree that divides the query groups");
+    const bool copies_heads = !c.arguments().is_before_release("0.16");
+    c.require(groups % tensor == 0 || (copies_heads && tensor % groups == 0), "query-groups", "num-query-groups",
+              fmt::format("{} is {} of tensor {}", pluralize(groups, "query group"),
+                          copies_heads ? "neither a multiple nor a divisor" : "no multiple", tensor),
+              "a tensor degree that divides the query groups");
   }
   c.require(!c.has("multi-latent-attention") || !c.has("group-query-attention"), "latent-attention",
             "group-query-attention", "latent attention has no query groups", "leave it out");

@@ -8,7 +8,6 @@
 #include <fmt/core.h>
 
 #include "sim/config/library.hpp"
-#include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/references.hpp"
 #include "sim/experiment/scenario.hpp"
@@ -184,6 +183,7 @@ std::string scenario_yaml(const TrainingSetup& s, const SetupOptions& o, const s
 
 SoftwareStack stack_of(const TrainingSetup& s) {
   SoftwareStack stack = software_stack(s.software);
+  if (!s.release.empty()) stack = at_release(std::move(stack), s.release);
   if (s.fused_loss) set_fused_loss(stack, *s.fused_loss);
   if (s.gathered_bytes > 0) stack.gathered_bytes = s.gathered_bytes;
   for (const auto& [feature, on] : s.overlap) set_overlap(stack, feature, on);
@@ -195,6 +195,7 @@ std::string software_text(const TrainingSetup& s) {
   std::string switches, facts;
   for (const auto& [feature, on] : s.overlap)
     switches += fmt::format("{}{}: {}", switches.empty() ? "" : ", ", name_of(feature), on);
+  if (!s.release.empty()) facts += ", release: " + s.release;
   if (s.fused_loss) facts += fmt::format(", fused_loss: {}", *s.fused_loss);
   if (s.gathered_bytes > 0) facts += fmt::format(", gathered_bytes: {}", s.gathered_bytes);
   if (!switches.empty()) facts += ", overlap: {" + switches + "}";
@@ -239,6 +240,8 @@ std::vector<std::string> notes_of(const TrainingSetup& s, bool details) {
   for (const auto& [what, list] : others)
     if (!list.empty()) notes.push_back(joined(what, list, details));
   notes.insert(notes.end(), s.assumed.begin(), s.assumed.end());
+  for (const Diagnostic& option : s.of_other_releases)
+    notes.push_back(fmt::format("{}: {}; {}", option.path, option.message, option.help));
   return notes;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/cluster/cluster.hpp"
+#include "sim/core/diagnostic.hpp"
 #include "sim/cost/software.hpp"
 
 namespace stagecraft {
@@ -25,6 +26,7 @@ struct TrainingSetup {
   bool sequence_parallel = false, shared_overlap = false;
   std::string context_type, dispatcher, order, shard, recompute, offload, layout, schedule, gradient_buckets, precision,
       software;
+  std::string release;                            ///< Release of the stack; empty: the newest.
   std::vector<std::pair<Overlap, bool>> overlap;  ///< Switches of the stack `software` that differ from the usual ones.
   std::optional<bool> fused_loss;                 ///< Nothing: as the stack has it.
   int gathered_bytes = 0;                         ///< Bytes of a weight that replicas gather; 0: as the stack has it.
@@ -39,6 +41,7 @@ struct TrainingSetup {
   std::vector<std::string> without_use;       ///< Options that change neither.
   std::vector<std::string> unknown;           ///< Facts that the reader does not know.
   std::vector<std::string> assumed;           ///< Sentences about values that the file does not give.
+  std::vector<Diagnostic> of_other_releases;  ///< Options that this release of the framework does not have.
 };
 
 /// What a configuration does not say, from the options of the command line.
@@ -50,7 +53,8 @@ struct SetupOptions {
   /// File that the scenario is written to: paths of the model and the cluster begin at its folder. Empty: at the
   /// working folder.
   std::string out = {};
-  std::string config = {};  ///< Function of a Python file of torchtitan; empty: its only one.
+  std::string config = {};   ///< Function of a Python file of torchtitan; empty: its only one.
+  std::string release = {};  ///< Release of Megatron-LM that runs the file; empty: the newest.
 };
 
 /// The cluster of the options; nothing where they name none that is there.

@@ -20,9 +20,14 @@ const FrameworkRule& find_rule(const FrameworkRules& framework, std::string_view
   throw InternalError(fmt::format("{} has no rule '{}'", framework.title, name));
 }
 
-std::string refused_by(const FrameworkRules& framework, const FrameworkRule& rule) {
-  return fmt::format("{} {} this {} ({}): ", framework.title, rule.only_warns() ? "warns of" : "refuses", rule.when,
-                     rule.kind);
+std::string title_of(const FrameworkRules& framework, std::string_view release) {
+  if (release.empty()) return std::string(framework.title);
+  return fmt::format("{} {}", framework.title.substr(0, framework.title.rfind(' ')), release);
+}
+
+std::string refused_by(const FrameworkRules& framework, const FrameworkRule& rule, std::string_view release) {
+  return fmt::format("{} {} this {} ({}): ", title_of(framework, release), rule.only_warns() ? "warns of" : "refuses",
+                     rule.when, rule.kind);
 }
 
 }  // namespace stagecraft

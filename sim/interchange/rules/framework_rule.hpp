@@ -13,6 +13,7 @@ struct FrameworkRule {
                              ///< U expert tensor, D replicas, M micro-batches, N micro-batches of a group.
   std::string_view kind;  ///< How the framework says that it is broken: an exception, "exit" of its parser, "warning".
   std::string_view when;  ///< "when it checks its arguments".
+  std::string_view since = {};  ///< The first release that demands it; empty: all releases that are known.
 
   bool only_warns() const { return kind == "warning"; }
 };
@@ -32,7 +33,9 @@ std::span<const FrameworkRules* const> all_framework_rules();
 
 /// The rule of this name, which has to be there.
 const FrameworkRule& find_rule(const FrameworkRules&, std::string_view name);
-/// "Megatron-LM 0.20 refuses this at the first step (ValueError): ".
-std::string refused_by(const FrameworkRules&, const FrameworkRule&);
+/// "Megatron-LM 0.20", or with another release.
+std::string title_of(const FrameworkRules&, std::string_view release = {});
+/// "Megatron-LM 0.20 refuses this at the first step (ValueError): ", or another release does.
+std::string refused_by(const FrameworkRules&, const FrameworkRule&, std::string_view release = {});
 
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
-// What Megatron-LM 0.20 demands (d98e8a64, 2026-08-22): megatron/training/arguments.py, core/model_parallel_config.py,
-// core/transformer/transformer_config.py, core/parallel_state.py and core/pipeline_parallel/schedules.py, restated;
-// imports/megatron_rules.cpp, megatron_pipeline.cpp and megatron.cpp compare arguments with them.
+// What Megatron-LM demands, 0.20 (d98e8a64, 2026-08-22) and the releases from 0.11 on unless a rule is newer:
+// megatron/training/arguments.py, core/model_parallel_config.py, core/transformer/transformer_config.py,
+// core/parallel_state.py and core/pipeline_parallel/schedules.py, restated; imports/megatron_rules.cpp,
+// megatron_pipeline.cpp and megatron.cpp compare arguments with them.
 
 #include "sim/interchange/rules/framework_rule.hpp"
 
@@ -19,8 +20,8 @@ constexpr FrameworkRule kMegatronRules[] = {
     {"instances", "D C mod instances of the distributed optimizer = 0", "RuntimeError", kGroups},
     {"head-width", "hidden mod heads = 0, without the width of a head", "AssertionError", kChecks},
     {"heads", "heads mod T = 0", "ValueError", kConfigures},
-    {"query-groups", "query groups are a multiple or a divisor of T", "ValueError", kConfigures},
-    {"latent-attention", "latent attention has no query groups", "AssertionError", kChecks},
+    {"query-groups", "query groups are a multiple of T, or since 0.16 a divisor", "ValueError", kConfigures},
+    {"latent-attention", "latent attention has no query groups", "AssertionError", kChecks, "0.16"},
     {"latent-rotation", "latent attention with fused rotation: rotation yarn", "ValueError", kConfigures},
     {"positions", "sequence <= positions", "AssertionError", kChecks},
     {"no-positions", "no position embedding: said by --position-embedding-type", "RuntimeError", kChecks},
@@ -129,7 +130,8 @@ constexpr FrameworkRule kMegatronRules[] = {
     {"narrow-loss", "loss in fp16: fp16", "AssertionError", kChecks},
     {"half-formats", "fp16 or bf16", "AssertionError", kChecks},
     // FSDP.
-    {"fsdp-checkpoints", "Megatron-FSDP has checkpoints fsdp_dtensor, and nothing else has", "AssertionError", kChecks},
+    {"fsdp-checkpoints", "Megatron-FSDP has checkpoints fsdp_dtensor, and nothing else has", "AssertionError", kChecks,
+     "0.14"},
     {"fsdp-connections", "Megatron-FSDP: CUDA_DEVICE_MAX_CONNECTIONS is not 1", "AssertionError", kChecks},
     {"fsdp-version",
      "Megatron-FSDP of version 2: T = P = C = 1; all is divided; no distributed optimizer, fused accumulation, fp8, "

@@ -69,6 +69,29 @@ TEST_CASE("products have the share of the device type times the factor of the st
   CHECK(share("gb200", "megatron-bridge", NumberFormat::Fp8) == fp8);  // The newest release.
 }
 
+TEST_CASE("a stack has the facts of the release that runs, or that it is a patch of") {
+  const auto in = [](const char* release) { return at_release(software_stack("megatron-core"), release); };
+  CHECK(in("0.11").weights_in_experts == false);
+  CHECK(in("0.12.3").weights_in_experts == false);
+  CHECK(in("0.12.3").release == "0.12");
+  CHECK(in("0.13").weights_in_experts == true);
+  CHECK(in("0.20").weights_in_experts == software_stack("megatron-core").weights_in_experts);
+  CHECK(at_release(software_stack("nemo"), "25.02").release == "25.02");
+  const auto refused = [&](const char* release) {
+    try {
+      in(release);
+    } catch (const InputError& e) {
+      return e.problems().front().message + "; " + e.problems().front().help;
+    }
+    return std::string();
+  };
+  CHECK(refused("0.10").find("there are no facts of release 0.10 of 'megatron-core'") != std::string::npos);
+  CHECK(refused("0.10").find("write one from 0.11 to 0.20: 0.11, 0.12") != std::string::npos);
+  CHECK(refused("25.02").find("25.02 is a release of nemo") != std::string::npos);
+  CHECK_FALSE(refused("0.1").empty());
+  CHECK_FALSE(refused("0.12.x").empty());
+}
+
 TEST_CASE("releases are compared as numbers") {
   CHECK(is_before("25.02", "25.11"));
   CHECK(is_before("9.12", "25.01"));

@@ -125,6 +125,8 @@ TEST_CASE("facts of a stack are replaced one by one") {
   CHECK(!stack("{base: torchtitan, attention: eager}").fused_attention);
   CHECK(stack("{base: torchtitan, fsdp_overlap: 0.25}").pass_overlap == 0.25);
   CHECK(stack("{base: torchtitan, norm_traffic: 5}").norm_traffic == 5);
+  CHECK(stack("{base: megatron-core, release: 0.12.1}").release == "0.12");
+  CHECK_FALSE(stack("{base: megatron-core, release: 0.11}").weights_in_experts);
   CHECK(stack("{base: megatron-core, fused_loss: false}").loss_forward_traffic == stack("nemo").loss_forward_traffic);
   CHECK(stack("{base: nemo, fused_loss: true}").loss_backward_traffic == stack("megatron-core").loss_backward_traffic);
   CHECK(stack("{base: megatron-2021, fused_loss: false}").loss_forward_traffic == 16);
@@ -148,7 +150,11 @@ TEST_CASE("what a stack does not have is refused") {
   CHECK(says(refusal("{base: megatron-core, overlap: {weight_gradients: true}}"), "it needs experts: true"));
   CHECK(says(refusal("{base: megatron-core, overlap: {tensors: true}}"), "did you mean 'tensor'?"));
   CHECK(says(refusal("{base: none, gradient_bytes: 2}"), "without a framework"));
-  CHECK(says(refusal("{base: megatron-core, release: 25.02}"), "leave it out, or write 0.20"));
+  CHECK(says(refusal("{base: megatron-core, release: 25.02}"), "leave it out, or write one from 0.11 to 0.20: 0.11"));
+  CHECK(says(refusal("{base: megatron-core, release: 25.02}"), "25.02 is a release of nemo"));
+  CHECK(says(refusal("{base: megatron-core, release: 0.13, overlap: {experts: true}}"),
+             "megatron-core 0.13 has no option for it"));
+  CHECK(experiment("{base: megatron-core, release: 0.14, overlap: {experts: true}}").software().release == "0.14");
   CHECK(says(refusal("{base: plain, release: 1}"), "leave it out"));
   CHECK(says(refusal("{base: nemo, release: 23.01}"), "there are no facts of release 23.01 of 'nemo'"));
   CHECK(says(refusal("{base: torchtitan, attention: fa4}"), "did you mean 'fa"));

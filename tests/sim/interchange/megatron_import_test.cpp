@@ -144,6 +144,42 @@ TEST_CASE("layers that run again, the kernels of the loss and the format of gath
   CHECK(mentions(read(fp8 + "--use-distributed-optimizer").matched, "--fp8-param-gather -> software.gathered_bytes"));
 }
 
+TEST_CASE("a release has its own options, words after them, defaults and rules") {
+  const auto in = [](const char* release, const std::string& more) {
+    return read_megatron(kModel + more, "a.sh",
+                         {.cluster = "superpod-h100-256", .devices = 16, .vocabulary = 0, .release = release});
+  };
+  const std::string layout = "--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout Et*8|t*8L ";
+  CHECK(in("0.13", layout).of_other_releases.empty());
+  REQUIRE(in("0.12.3", layout).of_other_releases.size() == 1);
+  const Diagnostic option = in("0.12.3", layout).of_other_releases.front();
+  CHECK(option.path == "--pipeline-model-parallel-layout");
+  CHECK(option.message == "Megatron-LM 0.12 has no such option");
+  CHECK(option.help == "it is there since 0.13");
+  CHECK(
+      mentions(notes_of(in("0.12", layout)), "--pipeline-model-parallel-layout: Megatron-LM 0.12 has no such option"));
+  CHECK(says(scenario_yaml(in("0.12", ""), {.cluster = "superpod-h100-256", .devices = 16}, "a.sh"), "release: 0.12"));
+  const std::string recipe = "--fp8-format e4m3 --fp8-recipe blockwise";
+  CHECK(in("0.13", recipe).of_other_releases.empty());
+  REQUIRE(in("0.12", recipe).of_other_releases.size() == 1);
+  CHECK(in("0.12", recipe).of_other_releases.front().message == "Megatron-LM 0.12 does not take 'blockwise'");
+  CHECK(in("0.20", "--retro-add-retriever").of_other_releases.front().help == "leave it out");
+  CHECK(in("0.15", "--retro-add-retriever").of_other_releases.empty());
+  // --data-parallel-sharding-strategy was no_shard where it is absent, until 0.17.
+  const std::string fsdp = "--use-megatron-fsdp --ckpt-format fsdp_dtensor ";
+  CHECK(in("0.17", fsdp).shard == "none");
+  CHECK(in("0.18", fsdp).shard == "weights");
+  CHECK(read(fsdp).shard == "weights");
+  const auto refused = [&](const char* release, const std::string& more) {
+    return refusal([&] { in(release, more); });
+  };
+  CHECK(says(refused("0.10", ""), "--release: there are no facts of release 0.10"));
+  const std::string heads =
+      "--group-query-attention --num-query-groups 2 --tensor-model-parallel-size 4 --sequence-parallel";
+  CHECK(says(refused("0.15", heads), "Megatron-LM 0.15 refuses this"));
+  CHECK(refused("0.16", heads) == "read");
+}
+
 TEST_CASE("number formats") {
   CHECK(read("--fp4-format e2m1 --fp4-recipe nvfp4").precision == "nvfp4");
   CHECK(read("--fp8-format hybrid").precision == "fp8");

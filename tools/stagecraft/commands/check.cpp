@@ -17,18 +17,25 @@ bool print_for_programs(const std::string& format, const InputProblems& all_prob
   return format != "text";
 }
 
+SetupOptions setup_options(const Arguments& a) {
+  return {.cluster = a.text("cluster"),
+          .devices = a.has("devices") ? a.count("devices", 1, 1 << 20) : 0,
+          .config = a.text("config"),
+          .release = a.text("release")};
+}
+
 int execute_check(const Arguments& a) {
   if (a.has("config") && !a.has("framework"))
     throw InputError("--config is for a Python file of torchtitan", "--framework torchtitan, or leave it out");
+  if (a.has("release") && a.text("framework") != "megatron")
+    throw InputError("--release is for scripts of Megatron-LM", "--framework megatron, or leave it out");
   check_format(a.text("format"), {"text", "json", "github", "sarif"});
   InputProblems all_problems;
   std::string good;
   for (const std::string& file : a.list("FILE")) {
     try {
       const CheckedInput checked = a.has("framework")
-                                       ? check_by_framework(a.text("framework"), file, a.list("set"),
-                                                            a.has("devices") ? a.count("devices", 1, 1 << 20) : 0,
-                                                            a.text("cluster"), a.text("config"))
+                                       ? check_by_framework(a.text("framework"), file, a.list("set"), setup_options(a))
                                        : check_input(file, a.list("set"));
       for (const std::string& note : checked.notes) print_error("note: {}\n", note);
       warn(checked.warnings);
@@ -61,6 +68,8 @@ extern const Command check{
                   {"--cluster", Argument::Kind::Text, "Cluster of a script, TOML or JSON"},
                   {"--config", Argument::Kind::Text,
                    "Function of a Python file of torchtitan that makes the configuration (default: its only one)"},
+                  {"--release", Argument::Kind::Text,
+                   "Release of Megatron-LM that runs a script, 0.11 to 0.20 (default: 0.20)"},
                   {"--format", Argument::Kind::Text, "text, json, github (annotations of a GitHub action) or sarif",
                    "text"}},
     .run = execute_check,

@@ -170,7 +170,7 @@ FrameworkText framework_text(const std::string& kind, const std::string& release
   std::vector<std::string> releases;
   for (const auto& framework : kFrameworks) {
     if (framework.kind != kind) continue;
-    if (release.empty() || release == framework.release) return framework.write;
+    if (release.empty() || release == framework.release || kind == "megatron") return framework.write;
     releases.emplace_back(framework.release);
   }
   if (!releases.empty())
@@ -184,7 +184,10 @@ FrameworkText framework_text(const std::string& kind, const std::string& release
 int export_framework(const Arguments& a, FrameworkText write) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
     throw InputError("options of a framework are made of a scenario", "stagecraft export megatron scenario.yaml");
-  const CompiledExperiment c = compile_or_advise(load_experiment(a.text("FILE"), a.list("set")));
+  std::vector<std::string> sets = a.list("set");
+  const bool is_older = a.text("KIND") == "megatron" && a.has("release") && a.text("release") != kFrameworks[0].release;
+  if (is_older) sets.push_back("software.release=" + a.text("release"));
+  const CompiledExperiment c = compile_or_advise(load_experiment(a.text("FILE"), sets));
   const auto [text, notes] = write(c);
   for (const std::string& note : notes) print_error("note: {}\n", note);
   note_buffers(c, a.text("KIND"));
@@ -250,7 +253,8 @@ extern const Command export_to{
                   {"--slices", Argument::Kind::Count,
                    "For a schedule X.csv: slices of a sequence, which PyTorch does not support (default: 1)"},
                   {"--release", Argument::Kind::Text,
-                   "torchtitan: release that reads it: 0.2.2, or 2026-08-21 for a Python file (default: 0.2.2)"},
+                   "Release that reads it. megatron: 0.11 to 0.20 (default: 0.20); torchtitan: 0.2.2, or 2026-08-21 "
+                   "for a Python file (default: 0.2.2)"},
                   {"--torch", Argument::Kind::Text, "Version that reads it: 2.8 or 2.11 (default: 2.11)"},
                   {"--comms", Argument::Kind::Flag, "Write messages too, as compute_comms (default: compute_only)"},
                   {"--out", Argument::Kind::Text, "File to write (default: print it)"},

@@ -158,7 +158,8 @@ std::string import_setup(const Arguments& a) {
                              .devices = a.has("devices") ? a.count("devices", 1, 1'000'000) : 0,
                              .vocabulary = a.has("vocabulary") ? a.count("vocabulary", 1, 1'000'000) : 0,
                              .out = a.has("out") ? a.text("out") : "",
-                             .config = a.text("config")};
+                             .config = a.text("config"),
+                             .release = a.text("release")};
   const TrainingSetup setup = kind == "megatron"     ? read_megatron(text, file, options)
                               : kind == "bridge"     ? read_bridge(text, file, options)
                               : kind == "torchtitan" ? read_torchtitan(text, file, options)
@@ -306,6 +307,8 @@ extern const Command import_from{
               "Tokens of a sample (default: the most that the model takes, but at most 4096)"),
          only("torchtitan", "--config", Argument::Kind::Text,
               "Function of a Python file that makes the configuration (default: its only one)"),
+         only("megatron", "--release", Argument::Kind::Text,
+              "Release of Megatron-LM that runs the script, 0.11 to 0.20 (default: 0.20)"),
          only("megatron", "--vocabulary", Argument::Kind::Count, "Size of the vocabulary, where a tokenizer has it"),
          {"--layer", Argument::Kind::List,
           "kineto, nsight: class of torch.nn.Module whose instances are layers, as TransformerBlock, or name of NVTX "
