@@ -98,6 +98,7 @@ std::vector<config::Field> override_fields() {
           real("expert_overlap", 0, 1).optional().doc("Share of the exchanges of experts that is hidden."),
           real("data_overlap", 0, 1).optional().doc("Share of the reduction of gradients that is hidden."),
           real("norm_traffic", 1, 100).optional().doc("Bytes of norms as a multiple of one fused kernel's."),
+          boolean("fused_loss").optional().doc("Whether the loss is one kernel for each pass."),
           real("gradient_bytes", 1, 8).optional().doc("Bytes of each gradient that replicas sum."),
           real("gradient_copy_bytes", 0, 8).optional().doc("Bytes of each further copy of a gradient.")};
 }

@@ -43,6 +43,7 @@ SoftwareStack software_of(const MeasuredRun& m) {
   replace("norm_traffic", stack.norm_traffic);
   replace("gradient_bytes", stack.gradient_bytes);
   replace("gradient_copy_bytes", stack.gradient_copy_bytes);
+  if (const Value* fused = m.row.find("fused_loss")) set_fused_loss(stack, config::as_bool(*fused));
   stack.graphs = is_true(m, "whole_graphs");
   return stack;
 }

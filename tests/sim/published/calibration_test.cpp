@@ -189,7 +189,7 @@ std::string large_and_tiny(const Accelerator& truth) {
 
 TEST_CASE("share and launch that made the times of runs are found together") {
   Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
-  device.launch = Seconds{56e-6}, device.has_launch = true;  // As its host takes in megatron-2021.
+  device.launch = Seconds{54e-6}, device.has_launch = true;  // As its host takes in megatron-2021.
   Accelerator truth = device;
   truth.formats[NumberFormat::Bf16].share = 0.5;
   truth.launch = 2 * device.launch;
@@ -207,7 +207,7 @@ TEST_CASE("share and launch that made the times of runs are found together") {
 TEST_CASE("without a launch of its own, a device has that of its host in the framework of the runs") {
   const Accelerator device = load_accelerator("topologies/devices/a100-80.yaml");
   const PredictionSet runs = read_runs_csv(large_and_tiny(device), "a100-80");
-  CHECK(with_launch_of(runs, device).launch.value == doctest::Approx(56e-6));
+  CHECK(with_launch_of(runs, device).launch.value == doctest::Approx(54e-6));
   PredictionSet mixed = runs;
   *mixed.runs.front().row.find("software") = config::Value::scalar("megatron-core", {});
   CHECK_THROWS_AS(with_launch_of(mixed, device), InputError);
