@@ -85,11 +85,9 @@ class ChoiceSearch {
   /// Swaps unlike devices in the plans of the first rows (device_swaps.cpp).
   void swap_devices();
   void swap_devices_of(const Choice& row, double max_ops);
-  /// Simulates a combination with its plan on other devices, and makes it that combination. Nothing where it cannot be
-  /// better than this amount.
-  std::optional<Trial> trial_on(std::vector<DeviceId> devices, double amount, Combination&) const;
-  /// Saves the simulation of a plan with swapped devices, and keeps it as the shortest where it is better.
-  bool take_swapped(const Combination&, const std::optional<Trial>&, bool may_be_tight, Choice& shortest);
+  /// Simulates a combination with its plan on other devices, and makes it that combination. Nothing where it does not
+  /// run, or cannot be better than this amount.
+  std::optional<Trial> trial_on(std::vector<DeviceId> devices, double amount, Combination&);
   void add(SearchTask task);
   bool is_covered(const SearchTask& task) const;
   bool is_covered(const Choice& c) const;

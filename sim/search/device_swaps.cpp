@@ -10,7 +10,6 @@
 
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
-#include "sim/core/threads.hpp"
 #include "sim/search/choice_search.hpp"
 #include "sim/search/device_orders.hpp"
 #include "sim/search/trial_json.hpp"
@@ -53,8 +52,7 @@ bool are_unlike(const std::vector<DeviceId>& devices, const Rotation& places, co
 
 }  // namespace
 
-std::optional<Trial> ChoiceSearch::trial_on(std::vector<DeviceId> devices, double amount,
-                                            Combination& combination) const {
+std::optional<Trial> ChoiceSearch::trial_on(std::vector<DeviceId> devices, double amount, Combination& combination) {
   PlanVariant variant = combination.candidate->variant;
   variant.plan.devices = std::move(devices);
   bool is_too_large = false;
@@ -70,19 +68,8 @@ std::optional<Trial> ChoiceSearch::trial_on(std::vector<DeviceId> devices, doubl
   }
   if (trial->result == TrialResult::Ran && asked_.contended && !trial->choice.replayed && is_worth(trial->choice))
     runner_.replay(combination, *trial);
-  return trial;
-}
-
-bool ChoiceSearch::take_swapped(const Combination& combination, const std::optional<Trial>& trial, bool may_be_tight,
-                                Choice& shortest) {
-  if (!trial) return false;
   saved_.add(join(runner_.sets_of(combination)), *trial);
-  const Choice& c = trial->choice;
-  const bool is_better = trial->result == TrialResult::Ran && c.amount < shortest.amount * kLess &&
-                         (!c.is_tight || may_be_tight) && (!asked_.contended || c.replayed);
-  if (!is_better) return false;
-  keep(combination, shortest = c);
-  return true;
+  return trial->result == TrialResult::Ran ? trial : std::nullopt;
 }
 
 void ChoiceSearch::swap_devices_of(const Choice& row, double max_ops) {
@@ -96,33 +83,22 @@ void ChoiceSearch::swap_devices_of(const Choice& row, double max_ops) {
   const UnlikeDevices unlike(cluster, devices);
   const std::vector<Rotation> moves = rotations(static_cast<int>(devices.size()));
   Choice shortest = row;
-  const int threads = thread_count(asked_.threads);
-  std::size_t next = 0;  // Counts on through the moves again and again.
-  for (std::size_t end = moves.size(); next < end;) {
-    // One move for each thread is tried. After one that helps, the others are tried again from there, so that the
-    // number of threads does not change the answer.
-    std::vector<std::size_t> few;
-    for (; next < end && std::ssize(few) < threads; ++next)
-      if (are_unlike(devices, moves[next % moves.size()], unlike)) few.push_back(next);
-    const auto moved = [&](std::size_t n) { return rotated(devices, moves[n % moves.size()]); };
-    std::vector<Combination> swapped(few.size(), best);
-    std::vector<std::optional<Trial>> trials(few.size());
-    run_tasks(static_cast<int>(few.size()), threads, [&](int i) {
-      const StopScope scope([this] { return !reason_to_stop().empty(); });
-      trials[i] = trial_on(moved(few[i]), shortest.amount, swapped[i]);
-    });
-    for (std::size_t i = 0; i < few.size(); ++i) {
-      const int max_swaps = std::min(kMostSwaps, asked_.max_simulations - table_.simulated);
-      swaps_end_early_ = !reason_to_stop().empty() || swaps_ >= max_swaps || swapped_ops_ >= max_ops;
-      if (swaps_end_early_) return;
-      show();
-      ++swaps_;
-      swapped_ops_ += work_of({.combination = best});
-      if (!take_swapped(swapped[i], trials[i], row.is_tight, shortest)) continue;
-      devices = moved(few[i]), best = std::move(swapped[i]);
-      next = few[i] + 1, end = few[i] + moves.size();
-      break;
-    }
+  for (std::size_t next = 0, in_vain = 0; in_vain < moves.size(); ++in_vain, next = (next + 1) % moves.size()) {
+    if (!are_unlike(devices, moves[next], unlike)) continue;
+    const int max_swaps = std::min(kMostSwaps, asked_.max_simulations - table_.simulated);
+    swaps_end_early_ = !reason_to_stop().empty() || swaps_ >= max_swaps || swapped_ops_ >= max_ops;
+    if (swaps_end_early_) return;
+    show();
+    std::vector<DeviceId> swapped_devices = rotated(devices, moves[next]);
+    Combination swapped = best;
+    const std::optional<Trial> trial = trial_on(swapped_devices, shortest.amount, swapped);
+    ++swaps_;
+    swapped_ops_ += work_of({.combination = best});
+    const bool is_better = trial && trial->choice.amount < shortest.amount * kLess &&
+                           (!trial->choice.is_tight || row.is_tight) && (!asked_.contended || trial->choice.replayed);
+    if (!is_better) continue;
+    devices = std::move(swapped_devices), best = std::move(swapped), shortest = trial->choice, in_vain = 0;
+    keep(best, shortest);
   }
 }
 
