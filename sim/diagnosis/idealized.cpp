@@ -163,13 +163,11 @@ class RestoredCosts {
   explicit RestoredCosts(Program& program)
       : program_(program), collectives_(program.collectives), transfer_shapes_(program.transfer_shapes) {
     durations_.reserve(program.size());  // What is not filled takes no memory.
-    for (const Instruction& i : program.instructions)
-      if (has_duration(i)) durations_.push_back(i.duration);
+    for_each_timed([this](Instruction& i) { durations_.push_back(i.duration); });
   }
   ~RestoredCosts() {
-    auto next = durations_.begin();
-    for (Instruction& i : program_.instructions)
-      if (has_duration(i)) i.duration = *next++;
+    const Seconds* next = durations_.data();
+    for_each_timed([&](Instruction& i) { i.duration = *next++; });
     program_.collectives = std::move(collectives_);
     program_.transfer_shapes = std::move(transfer_shapes_);
   }
@@ -177,7 +175,12 @@ class RestoredCosts {
   RestoredCosts& operator=(const RestoredCosts&) = delete;
 
  private:
-  static bool has_duration(const Instruction& i) { return !i.is_message(); }
+  template <class Visit>
+  void for_each_timed(Visit&& visit) {
+    Instruction* const end = program_.instructions.data() + program_.size();
+    for (Instruction* i = program_.instructions.data(); i != end; ++i)
+      if (i->kind != InstructionKind::Send && i->kind != InstructionKind::Receive) visit(*i);
+  }
 
   Program& program_;
   std::vector<Seconds> durations_;  ///< In the order of the instructions that have one.

@@ -25,8 +25,8 @@ struct Event {
   bool takes;
 };
 
-/// The events of all lists in order of time. What ends at a moment makes room for what starts then, and events of one
-/// kind keep the order of the program. Each list is usually in order of time already.
+/// The events of all lists in order of time. What ends at a moment makes room for what starts then; events of one moment
+/// are otherwise in the order of their buffers. Each list is usually in order of time already.
 std::vector<Event> in_moments(std::span<std::vector<Event>> lists) {
   constexpr auto is_earlier = [](const Event& a, const Event& b) { return a.time < b.time; };
   std::size_t size = 0;
@@ -72,6 +72,9 @@ void MemoryHistory::for_each_sample(DeviceId device, Visit&& visit) const {
   buffers.reserve(last - first);
   // Two loops, because each waits for memory far apart: the processor then has many such reads under way at once.
   for (std::uint32_t i = first; i < last; ++i) buffers.push_back(program_->buffer_on(device, buffers_[i]));
+  std::array<std::size_t, kBufferKinds> counts{};
+  for (const Buffer& b : buffers) ++counts[static_cast<std::size_t>(b.kind)];
+  for (std::size_t list = 0; list < events.size(); ++list) events[list].reserve(counts[list / 2]);
   for (const Buffer& b : buffers) {
     const double start = timeline_->start_of(b.allocated_by).value, end = timeline_->end_of(b.freed_by).value;
     if (is_one_moment(start, end)) continue;
