@@ -104,8 +104,12 @@ Ending collect_endings(const Ending& ending, Patience patience) {
     if (words) add(sum, ending_from(*words));
     if (sum.code != 0) deadline = std::min(deadline, soon(1));
   }
-  if (sum.code == 0 && !silent.empty())
-    sum = {4, fmt::format("failed: another process has not answered for {:.3g} s", patience.count())};
+  if (sum.code == 0 && !silent.empty()) {
+    const auto lost = std::find_if(silent.begin(), silent.end(), [](int r) { return !wire().loss(r).empty(); });
+    sum = {4, "failed: " + (lost == silent.end()
+                                ? fmt::format("another process has not answered for {:.3g} s", patience.count())
+                                : silence_text(*lost))};
+  }
   if (sum.code != 0 && sum.text.empty()) sum.text = "failed: a process ended without a word";
   for (const int r : silent)
     if (sum.text.find(silence_text(r)) == std::string::npos) add_lines(sum.text, silence_text(r));

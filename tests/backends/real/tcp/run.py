@@ -339,6 +339,16 @@ def silent():
     check([r[0] for r in results] == [0, 0, 0], "none is silent", str(results))
 
 
+def lost():
+    """A process that is killed where the others wait for its report is not one that does not answer."""
+    programs = start_each(3, lambda rank: [together, "silent", "report", str(HUNG)])
+    wait_until(lambda: (stat(programs[1].pid) or {}).get("state") == "T", programs[1])
+    kill(programs[1].pid)
+    results = ends(programs)
+    check([r[0] for r in results] == [4, -signal.SIGKILL, 4], "lost before its report: exit codes", str(results))
+    check("process 1 of 3" in results[0][2] and "has ended" in results[0][2] and "has not answered" not in results[0][2], "lost before its report", str(results))
+
+
 def stopped_amid(folder, rank):
     """A process that is stopped in the middle of the run: the others end, and the first ends it."""
     program, ranks = asleep(folder)
@@ -355,7 +365,7 @@ with tempfile.TemporaryDirectory() as temporary:
     for title, scenario in SCENARIOS.items():
         (here / f"{title}.yaml").write_text(scenario)
     if sys.argv[3:] == ["interrupted"]:
-        jobs = [lambda: stopped_amid(here, 2), silent, lambda: killed(here), lambda: first_killed(here), lambda: interrupted(here),
+        jobs = [lambda: stopped_amid(here, 2), silent, lost, lambda: killed(here), lambda: first_killed(here), lambda: interrupted(here),
                 lambda: by_hosts_killed(here)]
     else:
         jobs = [lambda: unequal(here)] + [lambda case=case: same_bits(here, *case) for case in BITS]
