@@ -117,9 +117,9 @@ void enter_namespace(int file) {
 
 namespace {
 
-/// Mounts of this process are its alone from here on. The root of a chroot need not be a mount, which alone can be made
+/// Makes the mounts of this process private. The root of a chroot need not be a mount, which alone can be made
 /// private; then a copy of it is mounted on /proc, which is one everywhere, and becomes the root.
-bool own_mounts() {
+bool make_mounts_private() {
   if (unshare(CLONE_NEWNS) != 0) return false;
   if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) return true;
   const std::unique_ptr<char, decltype(&std::free)> folder(get_current_dir_name(), std::free);
@@ -131,12 +131,15 @@ bool own_mounts() {
 
 /// /etc/hosts has these lines for this process and those that it starts; false where the system forbids it.
 bool mount_hosts(const std::string& hosts) {
-  if (!own_mounts()) return false;
+  if (!make_mounts_private()) return false;
   char path[] = "/tmp/stagecraft-hosts-XXXXXX";
   const OpenFile file(mkostemp(path, O_CLOEXEC));
   if (file.number() < 0) return false;
+  const auto mount_there = [&] { return mount(path, "/etc/hosts", nullptr, MS_BIND, nullptr) == 0; };
+  // Inside of another network a file is mounted there that has no name any more, on which nothing can be mounted.
   const bool mounted = write(file.number(), hosts.data(), hosts.size()) == static_cast<ssize_t>(hosts.size()) &&
-                       fchmod(file.number(), 0644) == 0 && mount(path, "/etc/hosts", nullptr, MS_BIND, nullptr) == 0;
+                       fchmod(file.number(), 0644) == 0 &&
+                       (mount_there() || (umount2("/etc/hosts", MNT_DETACH) == 0 && mount_there()));
   unlink(path);
   return mounted;
 }

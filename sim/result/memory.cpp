@@ -25,8 +25,8 @@ struct Event {
   bool takes;
 };
 
-/// The events of all lists in order of time. What ends at a moment makes room for what starts then; events of one moment
-/// are otherwise in the order of their buffers. Each list is usually in order of time already.
+/// The events of all lists in order of time. What ends at a moment makes room for what starts then; events of one
+/// moment are otherwise in the order of their buffers. Each list is usually in order of time already.
 std::vector<Event> in_moments(std::span<std::vector<Event>> lists) {
   constexpr auto is_earlier = [](const Event& a, const Event& b) { return a.time < b.time; };
   std::size_t size = 0;

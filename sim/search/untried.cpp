@@ -159,6 +159,8 @@ class UntriedPlans {
       if (is_possible && !tried.contains(kind)) others.emplace_back(to_text(kind));
     }
     if (!others.empty()) phrases_.push_back("recompute: " + listed(others));
+    if (configured_.experiment.plan.recompute_layers > 0)
+      phrases_.emplace_back("recomputation of some layers of a stage");
   }
 
   /// Fields that are the scenario's in every plan, and make a difference in some.

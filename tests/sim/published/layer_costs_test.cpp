@@ -1,4 +1,5 @@
-// Layers of measured runs as an independent implementation of the formulas computed them, term by term.
+// Layers of measured runs as an independent implementation of the formulas computed them, term by term. It had launches
+// of 56 us where they take 54 now: the two cases that launches bound are shorter by that.
 
 #include <doctest/doctest.h>
 
@@ -27,7 +28,7 @@ constexpr Case kCases[] = {
      "software: megatron-deepspeed, format: fp16, card: 12.5 GB/s, sequence: 1024, layers: 12, hidden: 1024, heads: "
      "16, "
      "vocabulary: 51200, tensor: 2, micro_batch: 1, micro_batches: 4, recompute: full",
-     0.952, 2.464},
+     0.918, 2.376},
     {"a100-80",
      "software: megatron-deepspeed, format: fp16, card: 12.5 GB/s, sequence: 1024, layers: 16, hidden: 2048, heads: "
      "16, "
@@ -38,7 +39,7 @@ constexpr Case kCases[] = {
      "64, "
      "vocabulary: 250880, tensor: 4, replicas: 8, shard: optimizer, stages: 12, ends_count: true, micro_batch: 2, "
      "micro_batches: 128, recompute: full",
-     26.540122, 76.546475},
+     26.506122, 76.458475},
     {"b200",
      "software: megatron-no-overlap, format: bf16, card: 50 GB/s, sequence: 4096, layers: 12, hidden: 8192, heads: 64, "
      "key_value_heads: 8, width: 28672, gated: true, tied: false, vocabulary: 128256, tensor: 4, sequence_parallel: "

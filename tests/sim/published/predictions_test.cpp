@@ -190,14 +190,14 @@ TEST_CASE("the faster of two divisions is named in most pairs") {
     return rank_pairs(predicted_set(name), time_errors(predicted_set(name)));
   };
   CHECK(ranking("vtrain-small").pairs == 3345);
-  CHECK(ranking("vtrain-small").right == 3061);
+  CHECK(ranking("vtrain-small").right == 3045);
   CHECK(ranking("vtrain-large").pairs == 500);
-  CHECK(ranking("vtrain-large").right == 391);
+  CHECK(ranking("vtrain-large").right == 393);
   // Where predictions differ by 2 %, too, more of them are right.
   const PredictionSet& small = predicted_set("vtrain-small");
   const PairRanking clear = rank_pairs(small, time_errors(small), kSmallestDifference);
-  CHECK(clear.pairs == 3241);
-  CHECK(clear.right == 3003);
+  CHECK(clear.pairs == 3243);
+  CHECK(clear.right == 2997);
 }
 
 TEST_CASE("ranks correlate as Spearman defines it") {

@@ -60,10 +60,10 @@ const std::vector<FieldCase> kFields = {
 
 /// What a search varies itself, sets or refuses; and what names the planner.
 const Strings kVaried = {
-    "plan.planner",      "plan.stages",      "plan.replicas",     "plan.placement",      "plan.micro_batch_size",
-    "plan.recompute",    "plan.devices",     "plan.group.tensor", "plan.group.sequence", "plan.group.context",
-    "plan.group.expert", "plan.shard.state", "run.schedule",      "run.micro_batches",   "run.global_batch",
-    "plan.vocabulary",   "run.loads"};
+    "plan.planner",       "plan.stages",           "plan.replicas",    "plan.placement",    "plan.micro_batch_size",
+    "plan.recompute",     "plan.recompute_layers", "plan.devices",     "plan.group.tensor", "plan.group.sequence",
+    "plan.group.context", "plan.group.expert",     "plan.shard.state", "run.schedule",      "run.micro_batches",
+    "run.global_batch",   "plan.vocabulary",       "run.loads"};
 
 Strings base_of(const FieldCase& field) {
   if (field.chain)
