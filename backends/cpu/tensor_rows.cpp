@@ -62,7 +62,8 @@ void norm_value(const TensorCall<T>& call, T* output) {
   });
 }
 
-/// With n the normalized row: (g - mean(g) - n mean(g n)) / deviation; without mean(g) where no mean is subtracted.
+/// The gradient is (g - mean(g) - n mean(g n)) / deviation, where n is the normalized row; mean(g) counts as 0 where no
+/// mean is subtracted.
 template <class T>
 void norm_gradient(const TensorCall<T>& call, std::size_t, T* to) {
   const std::int64_t length = call.op.length;
@@ -133,8 +134,8 @@ void batch_norm_value(const TensorCall<T>& call, T* output) {
   }
 }
 
-/// With n the normalized numbers: sum(g n) for the scale. For x the scale times the result of norm_gradient() with
-/// statistics of the micro-batch, else times g / deviation.
+/// The gradient of the scale is sum(g n), where n are the normalized numbers. That of x is the scale times the result
+/// of norm_gradient() with statistics of the micro-batch, else the scale times g / deviation.
 template <class T>
 void batch_norm_gradient(const TensorCall<T>& call, std::size_t operand, T* to) {
   if (operand > 1) return;

@@ -57,7 +57,7 @@ class SmallNetwork {
     if (bias) file_.weights(inputs.emplace_back(name + ".b"), {weights[0]});
     file_.node("Conv", inputs, name, attributes);
   }
-  /// As exporters write it for training: with the running statistics as further outputs.
+  /// Exporters write the training form with the running statistics as further outputs.
   void trained_norm(const std::string& name, const std::string& x, int channels) {
     for (const char* const part : {".g", ".h", ".m", ".v"}) file_.weights(name + part, {channels});
     file_.nodes("BatchNormalization", {x, name + ".g", name + ".h", name + ".m", name + ".v"},
@@ -124,7 +124,7 @@ void normalize(Images& images, int c, double mean, double variance, double epsil
     });
 }
 
-/// With the statistics of all images.
+/// Normalizes each channel with the statistics of all images.
 void batch_norm(Images& images, const double* scale, const double* shift) {
   for (int c = 0; c < images[0].channels; ++c) {
     double mean = 0, variance = 0;
