@@ -106,6 +106,30 @@ TEST_CASE("onnx: convolutions and pooling have their shapes and flops") {
             .find("strides has the number 0") != std::string::npos);
 }
 
+TEST_CASE("onnx: wrong sizes of windows and groups are refused with what to write instead") {
+  const auto error = [](std::vector<Shape> inputs, const test::OnnxAttribute& attribute) {
+    return error_of({"Conv", std::move(inputs), {attribute}});
+  };
+  const Shape image{1, 4, 8, 8}, weights{4, 4, 3, 3};
+  const auto refused = [&](const test::OnnxAttribute& attribute, const std::string& message, const std::string& help) {
+    const std::string text = error({image, weights}, attribute);
+    CAPTURE(text);
+    CHECK(text.find(message) != std::string::npos);
+    CHECK(text.find(help) != std::string::npos);
+  };
+  refused({"strides", Shape{0, 1}}, "strides has the number 0", "use numbers from 1 to 1073741824");
+  refused({"dilations", Shape{1, -1}}, "dilations has the number -1", "use numbers from 1 to 1073741824");
+  refused({"pads", Shape{1, 1, -1, 0}}, "pads has the number -1",
+          "use numbers from 0 to 1073741824; instead of a negative padding, cut the input with a Slice");
+  refused({"strides", Shape{2}}, "strides has 1 number, not 2",
+          "give one number for each dimension after the channels");
+  refused({"pads", Shape{1, 1}}, "pads has 2 numbers, not 4", "give the padding before each dimension");
+  refused({"group", 3}, "3 groups of 4 channels", "use a `group` that divides the channels of the input");
+  refused({"group", 0}, "0 groups of 4 channels", "use a `group` that divides the channels of the input");
+  CHECK(error({image, {3, 2, 3, 3}}, {"group", 2}).find("`group` divides the first size of the weights") !=
+        std::string::npos);
+}
+
 TEST_CASE("onnx: norms, softmax and activations have their flops") {
   CHECK(result_of({"BatchNormalization", {{2, 3, 4, 4}, {3}, {3}, {3}, {3}}}) == "2x3x4x4, 384 forward; 384 384 0");
   CHECK(result_of({"LayerNormalization", {{2, 6, 8}, {8}, {8}}, {}, {}, 17, {}, 3}) ==

@@ -13,14 +13,19 @@ namespace {
 
 constexpr std::int64_t kLargest = std::int64_t{1} << 30;
 
-/// The attribute, which has `count` numbers; without it, the fallback for each. A fallback of 1 forbids 0.
+/// The attribute, which has `count` numbers; without it, the fallback for each, which is also the smallest number.
 Shape sizes(const OperatorCall& c, std::string_view name, std::size_t count, std::int64_t fallback) {
   Shape list = c.integers(name);
   if (list.empty()) list.assign(count, fallback);
-  if (list.size() != count) c.fail(fmt::format("{} has {} numbers, not {}", name, list.size(), count));
+  if (list.size() != count)
+    c.fail(fmt::format("{} has {}, not {}", name, pluralize(std::ssize(list), "number"), count),
+           name == "pads" ? "give the padding before each dimension after the channels, then the padding after each"
+                          : "give one number for each dimension after the channels");
   for (const std::int64_t size : list)
-    if (size < std::min<std::int64_t>(fallback, 1) || size > kLargest)
-      c.fail(fmt::format("{} has the number {}", name, size));
+    if (size < fallback || size > kLargest)
+      c.fail(fmt::format("{} has the number {}", name, size),
+             fmt::format("use numbers from {} to {}{}", fallback, kLargest,
+                         name == "pads" ? "; instead of a negative padding, cut the input with a Slice" : ""));
   return list;
 }
 
@@ -103,7 +108,8 @@ OperatorResult convolved(const OperatorCall& c, Tensor y, double work) {
 std::int64_t groups(const OperatorCall& c, std::int64_t channels) {
   const std::int64_t group = c.integer("group", 1);
   if (group < 1 || channels > kMost || channels % group != 0)
-    c.fail(fmt::format("{} of {}", pluralize(group, "group"), pluralize(channels, "channel")));
+    c.fail(fmt::format("{} of {}", pluralize(group, "group"), pluralize(channels, "channel")),
+           fmt::format("use a `group` that divides the channels of the input, which are {} at most", kMost));
   return group;
 }
 
@@ -120,7 +126,8 @@ OperatorResult convolution(const OperatorCall& c) {
   const std::int64_t group = groups(c, x[1]);
   if (weights[1] != x[1] / group || weights[0] % group != 0)
     c.fail(
-        fmt::format("weights of {} on an input of {} in {}", to_text(weights), to_text(x), pluralize(group, "group")));
+        fmt::format("weights of {} on an input of {} in {}", to_text(weights), to_text(x), pluralize(group, "group")),
+        "`group` divides the first size of the weights, and their second size is the channels of the input / `group`");
   Tensor y = sized(c, c.input(0).type, with_spatial(x[0], weights[0], slide(c, w)));
   const double work = 2 * y.numbers() * numbers_of(w.kernel) * static_cast<double>(weights[1]);
   return convolved(c, std::move(y), work);
