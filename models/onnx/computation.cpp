@@ -1,5 +1,5 @@
 // Turns the nodes of a graph into tensor operations: arithmetic, products, norms, softmax and selections, as exporters
-// of Transformers and dense networks write them, and the convolutions and pooling of networks for images.
+// of Transformers and dense networks write them, and the image_operations of networks for images.
 
 #include "models/onnx/computation.hpp"
 
@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <limits>
 #include <utility>
+
+#include "models/onnx/image_operations.hpp"
 
 namespace stagecraft::onnx {
 
@@ -92,20 +94,6 @@ Operation with_rows(Operation op, const Shape& shape) {
 std::size_t operand_count(TensorFunction function) {
   if (function == TensorFunction::Where) return 3;
   return function >= TensorFunction::Not ? 1 : 2;
-}
-
-/// Whether some window lies in the padding alone, so that it has no largest number and no mean.
-bool has_empty_window(const TensorWindow& window, const Shape& from, const Shape& to) {
-  for (std::size_t d = 0; d < window.kernel.size(); ++d)
-    for (std::int64_t o = 0; o < to[d + 2]; ++o) {
-      bool is_empty = true;
-      for (std::int64_t k = 0; k < window.kernel[d] && is_empty; ++k) {
-        const std::int64_t at = o * window.strides[d] + k * window.dilations[d] - window.before[d];
-        is_empty = at < 0 || at >= from[d + 2];
-      }
-      if (is_empty) return true;
-    }
-  return false;
 }
 
 }  // namespace
@@ -232,11 +220,7 @@ class LayerOperations {
     if (name == "RMSNormalization" || name == "SimplifiedLayerNormalization") return norm(step, id, Scale);
     if (name == "ReduceMean" || name == "ReduceSum") return reduction(step, id);
     if (name == "Concat") return concat(step, id);
-    if (name == "Conv") return convolution(step, id);
-    if (name == "MaxPool" || name == "AveragePool") return pool(step, id);
-    if (name == "GlobalMaxPool") return global_max_pool(step, id);
-    if (name == "GlobalAveragePool") return add(with(Mean, step, id), {resolve_input(step, 0)});
-    if (name == "BatchNormalization") return batch_norm(step, id);
+    if (is_image_operator(name)) return image(step, id);
     if (name == "Clip") return clip(step, id);
     if (name == "HardSigmoid" || name == "HardSwish") return hard_sigmoid(step, id);
     if (name == "LeakyRelu") return leaky_relu(step, id);
@@ -249,11 +233,6 @@ class LayerOperations {
     std::vector<const Tensor*> inputs;
     for (const int input : step.inputs) inputs.push_back(input < 0 ? nullptr : &value(input).tensor);
     return {*find_operator(step.node->domain, step.node->type), *step.node, std::move(inputs), computation_.opset_};
-  }
-
-  double real(const Step& step, std::string_view attribute, double fallback) const {
-    const Attribute* const given = call_of(step).attribute(attribute);
-    return given ? given->real.value_or(fallback) : fallback;
   }
 
   TensorOperation with(TensorFunction function, const Step& step, int id) const {
@@ -368,7 +347,7 @@ class LayerOperations {
     const Shape& shape = value(id).tensor.shape;
     TensorOperation op = with(function, step, id);
     op.length = numbers_from(shape, call.axis(call.integer("axis", -1), shape.size()));
-    op.epsilon = real(step, "epsilon", 1e-5);
+    op.epsilon = call.real("epsilon", 1e-5);
     ResolvedOperand y = add(std::move(op), {resolve_input(step, 0)});
     if (call.has(1)) y = add(with(Multiply, step, id), {std::move(y), resolve_input(step, 1)});
     if (call.has(2)) y = add(with(Add, step, id), {std::move(y), resolve_input(step, 2)});
@@ -422,70 +401,28 @@ class LayerOperations {
     return {{OperandSource::Input, value(id).tensor.shape}, static_cast<int>(operations_.size()) - 1};
   }
 
-  /// The shape of an operand with a number for each channel, which is the second dimension of `shape`.
-  static Shape channel_shape(const Shape& shape) {
-    Shape channels(shape.size() - 1, 1);
-    channels.front() = shape[1];
-    return channels;
-  }
-
   ResolvedOperand per_channel(const Step& step, std::size_t i, const Shape& shape) {
     ResolvedOperand y = resolve_input(step, i);
     y.operand.shape = channel_shape(shape);
     return y;
   }
 
-  ResolvedOperand convolution(const Step& step, int id) {
-    const OperatorCall call = call_of(step);
-    TensorOperation op = with(Convolution, step, id);
-    op.window = window_of(call);
-    op.groups = call.integer("group", 1);
-    ResolvedOperand y = add(std::move(op), {resolve_input(step, 0), resolve_input(step, 1)});
-    if (!call.has(2)) return y;
-    return add(with(Add, step, id), {std::move(y), per_channel(step, 2, value(id).tensor.shape)});
-  }
-
-  ResolvedOperand pool(const Step& step, int id) {
-    const OperatorCall call = call_of(step);
-    const bool is_mean = step.node->type == "AveragePool", counts = call.integer("count_include_pad", 0) != 0;
-    TensorOperation op = with(is_mean ? AveragePool : MaxPool, step, id);
-    op.window = window_of(call);
-    op.counts_padding = is_mean && counts;
-    if (op.counts_padding && call.integer("ceil_mode", 0) != 0)
-      return unknown("AveragePool with ceil_mode and count_include_pad", id);
-    if (has_empty_window(op.window, call.input(0).shape, op.shape))
-      return unknown(fmt::format("{} of padding alone", step.node->type), id);
-    return add(std::move(op), {resolve_input(step, 0)});
-  }
-
-  ResolvedOperand global_max_pool(const Step& step, int id) {
-    const Shape& x = value(step.inputs.front()).tensor.shape;
-    const Shape ones(x.size() - 2, 1), none(x.size() - 2, 0);
-    TensorOperation op = with(MaxPool, step, id);
-    op.window = {Shape(x.begin() + 2, x.end()), ones, ones, none, none};
-    return add(std::move(op), {resolve_input(step, 0)});
-  }
-
-  /// The training form computes statistics over the micro-batch, the other one reads them from the file. Before opset
-  /// 14 only the training form has further outputs.
-  ResolvedOperand batch_norm(const Step& step, int id) {
+  /// Operators with an image_operation(). The last input of a Conv or a BatchNormalization is added to each channel.
+  ResolvedOperand image(const Step& step, int id) {
     const OperatorCall call = call_of(step);
     const Shape& shape = value(id).tensor.shape;
-    const bool trains =
-        computation_.opset_ < 14 ? step.node->outputs.size() > 1 : call.integer("training_mode", 0) != 0;
-    if (shape.size() < 2 || call.integer("spatial", 1) == 0) return unknown(step.node->type, id);
-    TensorOperation op = with(BatchNorm, step, id);
-    op.epsilon = real(step, "epsilon", 1e-5);
-    if (!call.input(1).constant) return unknown("BatchNormalization with a computed scale", id);
-    ResolvedOperand x = resolve_input(step, 0);
-    if (x.operand.source == OperandSource::Weights) x = copy_of(std::move(x));  // Its gradient reads x.
-    std::vector<ResolvedOperand> operands{std::move(x), per_channel(step, 1, shape)};
-    for (std::size_t i = 3; i < 5 && !trains; ++i) {
-      const Tensor& statistic = call.input(i);
-      if (!statistic.constant || !statistic.values) return unknown("BatchNormalization without statistics", id);
-      operands.push_back({{OperandSource::Constant, channel_shape(shape), *statistic.values}});
-    }
-    return add(with(Add, step, id), {add(std::move(op), std::move(operands)), per_channel(step, 2, shape)});
+    TensorOperation op = image_operation(call, shape);
+    if (op.function == Unknown) return unknown(op.name, id);
+    const bool is_norm = op.function == BatchNorm;
+    std::vector<ResolvedOperand> operands{resolve_input(step, 0)};
+    if (is_norm && operands[0].operand.source == OperandSource::Weights)
+      operands[0] = copy_of(std::move(operands[0]));  // The gradient of a norm reads its input.
+    if (op.function == Convolution) operands.push_back(resolve_input(step, 1));
+    if (is_norm) operands.push_back(per_channel(step, 1, shape));
+    for (TensorOperand& o : std::exchange(op.operands, {})) operands.push_back({std::move(o)});
+    ResolvedOperand y = add(std::move(op), std::move(operands));
+    if (!call.has(2)) return y;
+    return add(with(Add, step, id), {std::move(y), per_channel(step, 2, shape)});
   }
 
   /// Bounds are inputs since opset 11, attributes before.
@@ -508,7 +445,8 @@ class LayerOperations {
   ResolvedOperand hard_sigmoid(const Step& step, int id) {
     const bool swish = step.node->type == "HardSwish";
     const ResolvedOperand x = resolve_input(step, 0);
-    const double alpha = swish ? 1.0 / 6 : real(step, "alpha", 0.2), beta = swish ? 0.5 : real(step, "beta", 0.5);
+    const OperatorCall call = call_of(step);
+    const double alpha = swish ? 1.0 / 6 : call.real("alpha", 0.2), beta = swish ? 0.5 : call.real("beta", 0.5);
     ResolvedOperand y = add(with(Multiply, step, id), {x, number(alpha)});
     y = add(with(Add, step, id), {std::move(y), number(beta)});
     y = add(with(Maximum, step, id), {std::move(y), number(0)});
@@ -516,12 +454,11 @@ class LayerOperations {
     return swish ? add(with(Multiply, step, id), {x, std::move(y)}) : y;
   }
 
-  /// max(x, alpha x).
+  /// max(x, alpha x), or min(x, alpha x) if alpha > 1.
   ResolvedOperand leaky_relu(const Step& step, int id) {
-    const double alpha = real(step, "alpha", 0.01);
-    if (alpha < 0 || alpha > 1) return unknown(fmt::format("LeakyRelu with alpha {}", alpha), id);
+    const double alpha = call_of(step).real("alpha", 0.01);
     const ResolvedOperand x = resolve_input(step, 0);
-    return add(with(Maximum, step, id), {x, add(with(Multiply, step, id), {x, number(alpha)})});
+    return add(with(alpha > 1 ? Minimum : Maximum, step, id), {x, add(with(Multiply, step, id), {x, number(alpha)})});
   }
 
   ResolvedOperand gelu(const Step& step, int id) {

@@ -51,6 +51,11 @@ std::int64_t OperatorCall::integer(std::string_view wanted, std::int64_t fallbac
   return a && a->integer ? *a->integer : fallback;
 }
 
+double OperatorCall::real(std::string_view wanted, double fallback) const {
+  const Attribute* a = attribute(wanted);
+  return a ? a->real.value_or(fallback) : fallback;
+}
+
 std::string OperatorCall::text(std::string_view wanted, const std::string& fallback) const {
   const Attribute* a = attribute(wanted);
   return a && !a->text.empty() ? a->text : fallback;

@@ -67,6 +67,7 @@ struct OperatorCall {
 
   const Attribute* attribute(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t fallback) const;
+  double real(std::string_view name, double fallback) const;
   std::string text(std::string_view name, const std::string& fallback) const;
   std::vector<std::int64_t> integers(std::string_view name) const;  ///< Empty if not given.
   /// Integers that old operator sets have in an attribute and newer ones in input i; nothing if in neither.

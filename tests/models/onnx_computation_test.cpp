@@ -13,21 +13,29 @@ using test::OnnxWriter;
 
 namespace {
 
-/// "layer: operation; operation" for each layer.
-std::vector<std::string> computed(const OnnxWriter& writer, bool tied = true) {
+/// The name and the operations of each layer.
+std::vector<std::pair<std::string, Operations>> layers_of(const OnnxWriter& writer, bool tied = true) {
   const std::string bytes = writer.bytes();
   const onnx::File file = onnx::read_file(bytes, "test.onnx");
   const onnx::Graph graph = onnx::analyze_graph(file, onnx::bind_dimensions(file, {}, {}), false);
   const onnx::ImportedLayers layers = onnx::make_layers(graph, 1, false);
   const onnx::Computation computation(graph, file.opset, layers, tied);
+  std::vector<std::pair<std::string, Operations>> named;
+  for (const LayerId l : layers.model.layers.ids())
+    named.emplace_back(layers.model.layers[l].name, computation.of_layer(l));
+  return named;
+}
+
+/// "layer: operation; operation" for each layer.
+std::vector<std::string> computed(const OnnxWriter& writer, bool tied = true) {
   std::vector<std::string> lines;
-  for (const LayerId l : layers.model.layers.ids()) {
+  for (const auto& [layer, operations] : layers_of(writer, tied)) {
     std::vector<std::string> texts;
-    for (const Operation& op : computation.of_layer(l)) {
+    for (const Operation& op : operations) {
       texts.push_back(to_text(op));
       if (op.tensor && op.tensor->weights()) texts.back() += " <" + op.tensor->tie + ">";
     }
-    lines.push_back(layers.model.layers[l].name + ": " + join(texts, "; "));
+    lines.push_back(layer + ": " + join(texts, "; "));
   }
   return lines;
 }
@@ -140,6 +148,18 @@ TEST_CASE("onnx: activations of networks for images are sums, products, minima a
               "max: Max 1x2 of 1x2 and 1x2; Max 1x2 of 1x2 and 1x2"});
 }
 
+TEST_CASE("onnx: a LeakyRelu is the larger of x and alpha x, or the smaller one if alpha is above 1") {
+  const auto function_of = [](float alpha) {
+    OnnxWriter writer;
+    writer.input("x", {"batch", 2});
+    writer.output(writer.node("LeakyRelu", {"x"}, "y", {{"alpha", alpha}}));
+    return layers_of(writer).back().second.back().tensor->function;
+  };
+  CHECK(function_of(0.1F) == TensorFunction::Maximum);
+  CHECK(function_of(-1) == TensorFunction::Maximum);
+  CHECK(function_of(2) == TensorFunction::Minimum);
+}
+
 TEST_CASE("onnx: what nothing computes is an operation without a function") {
   OnnxWriter file;
   file.input("x", {"batch", 3, 8, 8}).weights("k", {3, 4, 3, 3}).weights("g", {4}).weights("m", {4});
@@ -150,12 +170,13 @@ TEST_CASE("onnx: what nothing computes is an operation without a function") {
   file.node("BatchNormalization", {"empty", "g", "g", "m", "m"}, "n");
   file.numbers("four", {4}).node("Reshape", {file.node("GlobalMaxPool", {"n"}, "scale"), "four"}, "flat");
   file.output(file.node("BatchNormalization", {"n", "flat", "g", "m", "m"}, "scaled", {{"training_mode", 1}}));
-  CHECK(computed(file) == Lines{"x: input 24x8", "up: ConvTranspose 1x4x10x10",
-                                "partly: AveragePool with ceil_mode and count_include_pad 1x4x9x9",
-                                "empty: MaxPool of padding alone 1x4x11x11",
-                                "n: BatchNormalization without statistics 1x4x11x11",
-                                "scale: GlobalMaxPool 1x4x1x1 of 1x4x11x11 by 11x11",
-                                "scaled: BatchNormalization with a computed scale 1x4x11x11"});
+  CHECK(computed(file) ==
+        Lines{"x: input 24x8", "up: ConvTranspose 1x4x10x10",
+              "partly: AveragePool with ceil_mode and count_include_pad (export it with ceil_mode 0) 1x4x9x9",
+              "empty: MaxPool with windows of padding alone (export it with smaller pads) 1x4x11x11",
+              "n: BatchNormalization without statistics 1x4x11x11",
+              "scale: GlobalMaxPool 1x4x1x1 of 1x4x11x11 by 11x11",
+              "scaled: BatchNormalization with a computed scale 1x4x11x11"});
 }
 
 TEST_CASE("onnx: views have the strides of their numbers") {
