@@ -52,24 +52,32 @@ class WindowPlaces {
 
 // ---------------------------------------------------------------- convolutions
 
+/// Numbers from operand i of one sample of the micro-batch to that of the next. Samples share weights and constants.
+std::int64_t sample_step(const TensorOperation& op, std::size_t i) {
+  return op.operands[i].source == OperandSource::Input ? numbers_of(op.operands[i].shape) : 0;
+}
+
 /// The products of a convolution: for each sample and group, output = weights x columns, where a column has the numbers
-/// of one window in all channels of the group.
+/// of one window in all channels of the group. All samples use the same memory of columns.
 template <class T>
 class ConvolutionProducts {
  public:
-  explicit ConvolutionProducts(const TensorOperation& op)
-      : places_(op),
-        samples_(op.shape.front()),
-        groups_(op.groups),
-        outputs_(op.shape[1] / op.groups),
-        inputs_(op.operands[1].shape[1]),
+  explicit ConvolutionProducts(const TensorCall<T>& call)
+      : call_(call),
+        places_(call.op),
+        outputs_(call.op.shape[1] / call.op.groups),
+        inputs_(call.op.operands[1].shape[1]),
         columns_(static_cast<std::size_t>(inner() * places_.windows)) {}
 
   /// Calls visit(input, weights, output) with the places of each product.
   template <class Visit>
   void each(Visit&& visit) const {
-    for (std::int64_t i = 0; i < samples_ * groups_; ++i)
-      visit(i * inputs_ * places_.channel, i % groups_ * outputs_ * inner(), i * outputs_ * places_.windows);
+    const std::int64_t groups = call_.op.groups, products = call_.op.shape.front() * groups;
+    for (std::int64_t sample = 0; sample < call_.samples; ++sample)
+      for (std::int64_t i = 0; i < products; ++i)
+        visit(sample * sample_step(call_.op, 0) + i * inputs_ * places_.channel,
+              sample * sample_step(call_.op, 1) + i % groups * outputs_ * inner(),
+              (sample * products + i) * outputs_ * places_.windows);
   }
 
   MatrixView<T> columns() { return view(columns_.data(), inner(), places_.windows); }
@@ -106,14 +114,15 @@ class ConvolutionProducts {
       visit(r / places_.kernel * places_.channel, places_.row(r % places_.kernel), columns().row(r));
   }
 
+  const TensorCall<T>& call_;
   WindowPlaces places_;
-  std::int64_t samples_, groups_, outputs_, inputs_;  ///< Channels of a group.
+  std::int64_t outputs_, inputs_;  ///< Channels of a group.
   std::vector<T> columns_;
 };
 
 template <class T>
 void convolution_value(const TensorCall<T>& call, T* output) {
-  ConvolutionProducts<T> products(call.op);
+  ConvolutionProducts<T> products(call);
   products.each([&](std::int64_t from, std::int64_t weights, std::int64_t to) {
     products.gather(call.operands[0] + from);
     multiply<T>(false, products.output(output + to), products.weights(call.operands[1] + weights), products.columns());
@@ -123,7 +132,7 @@ void convolution_value(const TensorCall<T>& call, T* output) {
 /// For y = w c: dc = w^T dy, which is added to the numbers that the columns have; dw = dy c^T.
 template <class T>
 void convolution_gradient(const TensorCall<T>& call, std::size_t operand, T* to) {
-  ConvolutionProducts<T> products(call.op);
+  ConvolutionProducts<T> products(call);
   products.each([&](std::int64_t from, std::int64_t weights, std::int64_t place) {
     const auto dy = products.output(call.d_output + place);
     if (operand == 0) {
@@ -139,9 +148,12 @@ void convolution_gradient(const TensorCall<T>& call, std::size_t operand, T* to)
 // ---------------------------------------------------------------- pooling
 
 /// Calls visit(place of the channel in the operand, place of its windows in the output).
-template <class Visit>
-void each_channel(const TensorOperation& op, const WindowPlaces& places, Visit&& visit) {
-  for (std::int64_t c = 0; c < op.shape[0] * op.shape[1]; ++c) visit(c * places.channel, c * places.windows);
+template <class T, class Visit>
+void each_channel(const TensorCall<T>& call, const WindowPlaces& places, Visit&& visit) {
+  const std::int64_t channels = call.op.shape[0] * call.op.shape[1];
+  for (std::int64_t sample = 0; sample < call.samples; ++sample)
+    for (std::int64_t c = 0; c < channels; ++c)
+      visit(sample * sample_step(call.op, 0) + c * places.channel, (sample * channels + c) * places.windows);
 }
 
 /// The place of the first largest number of window o; what is not a number is larger than all.
@@ -160,7 +172,7 @@ std::int64_t largest_place(const WindowPlaces& places, const T* x, std::int64_t 
 template <class T>
 void max_pool_value(const TensorCall<T>& call, T* output) {
   const WindowPlaces places(call.op);
-  each_channel(call.op, places, [&](std::int64_t from, std::int64_t to) {
+  each_channel(call, places, [&](std::int64_t from, std::int64_t to) {
     const T* const x = call.operands[0] + from;
     for (std::int64_t o = 0; o < places.windows; ++o) output[to + o] = x[largest_place(places, x, o)];
   });
@@ -169,7 +181,7 @@ void max_pool_value(const TensorCall<T>& call, T* output) {
 template <class T>
 void max_pool_gradient(const TensorCall<T>& call, std::size_t, T* d_operand) {
   const WindowPlaces places(call.op);
-  each_channel(call.op, places, [&](std::int64_t to, std::int64_t from) {
+  each_channel(call, places, [&](std::int64_t to, std::int64_t from) {
     const T* const x = call.operands[0] + to;
     for (std::int64_t o = 0; o < places.windows; ++o)
       d_operand[to + largest_place(places, x, o)] += call.d_output[from + o];
@@ -199,8 +211,8 @@ template <class T>
 void average_pool_value(const TensorCall<T>& call, T* output) {
   const WindowPlaces places(call.op);
   const std::vector<T> shares = shares_of<T>(call.op, places);
-  std::fill_n(output, numbers_of(call.op.shape), T{0});
-  each_channel(call.op, places, [&](std::int64_t from, std::int64_t to) {
+  std::fill_n(output, call.samples * numbers_of(call.op.shape), T{0});
+  each_channel(call, places, [&](std::int64_t from, std::int64_t to) {
     each_share(places, shares,
                [y = output + to, x = call.operands[0] + from](std::int64_t at, std::int64_t o, T share) {
                  y[o] += x[at] * share;
@@ -212,7 +224,7 @@ template <class T>
 void average_pool_gradient(const TensorCall<T>& call, std::size_t, T* d_operand) {
   const WindowPlaces places(call.op);
   const std::vector<T> shares = shares_of<T>(call.op, places);
-  each_channel(call.op, places, [&](std::int64_t to, std::int64_t from) {
+  each_channel(call, places, [&](std::int64_t to, std::int64_t from) {
     each_share(places, shares,
                [x = d_operand + to, g = call.d_output + from](std::int64_t at, std::int64_t o, T share) {
                  x[at] += g[o] * share;
@@ -226,11 +238,11 @@ template <class T>
 TensorKernels<T> window_kernels(TensorFunction function) {
   switch (function) {
     case TensorFunction::Convolution:
-      return {convolution_value<T>, convolution_gradient<T>};
+      return {convolution_value<T>, convolution_gradient<T>, true};
     case TensorFunction::MaxPool:
-      return {max_pool_value<T>, max_pool_gradient<T>};
+      return {max_pool_value<T>, max_pool_gradient<T>, true};
     case TensorFunction::AveragePool:
-      return {average_pool_value<T>, average_pool_gradient<T>};
+      return {average_pool_value<T>, average_pool_gradient<T>, true};
     default:
       return {};
   }
