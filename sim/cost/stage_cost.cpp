@@ -4,6 +4,7 @@
 #include "sim/cost/stage_cost.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -284,6 +285,8 @@ StageCost vocabulary_cost(const CostTable& costs, const StageShape& stage, Devic
     cost.memory.workspace = std::max(cost.memory.workspace, workspace(costs.model().layers[id], divided.degrees, load,
                                                                       costs.rules().software.workspace_bytes));
   }
+  // Parts of an array may end within a byte, and sums of such numbers do not come back to zero.
+  for (Bytes* const part : {&cost.memory.stash, &cost.memory.workspace}) part->value = std::round(part->value);
   set_totals(cost);
   return cost;
 }
