@@ -76,14 +76,25 @@ std::vector<std::vector<DeviceId>> choose_ranks(const PlannerInput& input, const
 }
 
 /// Refuses what cannot divide a vocabulary, or of which nothing says what happens then.
-void check_vocabulary(const PlannerInput& input) {
-  if (vocabulary_layers(input.model).empty())
+void check_vocabulary(const PlannerInput& input, const Plan& plan) {
+  const std::vector<LayerId> layers = vocabulary_layers(input.model);
+  if (layers.empty())
     refuse_vocabulary(input,
                       "the operations of the model show no single embedding, scores of all words and loss to divide",
                       "vocabulary: ends, or a model of the builder transformer without modules for later tokens");
   if (input.options.share == Share::MicroBatches)
     refuse_vocabulary(input, "replicas that take micro-batches in turn do not meet for the scores of each",
                       "share: samples");
+  int words = 0;
+  for (const Operation& op : input.model.layers[layers[1]].operations)
+    if (op.division == Division::Vocabulary) words = op.columns;
+  const int ranks = static_cast<int>(vocabulary_stages(plan).size());
+  const int parts = ranks * plan.stages.back().shape.degrees.tensor;
+  if (words < parts)
+    refuse_vocabulary(input,
+                      fmt::format("{} cannot be divided over {}, because each needs at least one",
+                                  pluralize(words, "word"), pluralize(parts, "device")),
+                      "fewer stages, a smaller group.tensor, or a model with a larger vocabulary");
 }
 
 }  // namespace
@@ -147,7 +158,7 @@ Plan finish_chain(ChainStages chain, const PlannerInput& input) {
     check_plan(chain.plan);
   }
   if (input.options.divides_vocabulary) {
-    check_vocabulary(input);
+    check_vocabulary(input, chain.plan);
     divide_vocabulary(chain.plan, input.model);
     for (const Stage& stage : chain.plan.stages)
       if (stage.shape.layers.empty())
