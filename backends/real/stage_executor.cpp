@@ -41,6 +41,7 @@ void StageExecutor::let_go() {
   alive_.clear();
   on_host_.clear();
   slots_.clear();
+  tied_slots_.clear();
   losses_.clear();
   snapshots_.clear();
   weights_.reset();
@@ -323,8 +324,8 @@ const void* StageExecutor::numbers_of(const Weights& weights) {
   return gathered_.numbers.data();
 }
 
-Array& StageExecutor::slot(int micro) {
-  Array& array = slots_[training_.slots ? micro : 0];
+Array& StageExecutor::sum_in(std::map<int, Array>& sums, int micro) {
+  Array& array = sums[training_.slots ? micro : 0];
   if (!array) {
     const std::int64_t numbers = has_divided_gradients() ? part_numbers(place_.sections) : net_.weights;
     array = Array(memory_, 1, numbers, Use::Gradients);
@@ -361,12 +362,16 @@ void StageExecutor::scores_gradient(const Instruction& i) {
 }
 
 void StageExecutor::add_embedding_gradients() {
-  if (net_.pass_nodes < net_.nodes.size())
-    place_.vocabulary->add_embedding_gradients([&](int micro) { return slot(micro).data(); });
+  if (net_.pass_nodes == net_.nodes.size()) return;
+  const bool ties_words = !net_.nodes[net_.pass_nodes + 2].owns_weights;
+  place_.vocabulary->add_embedding_gradients(
+      [&](int micro) { return ties_words ? sum_in(tied_slots_, micro).data() : slot(micro).data(); });
 }
 
 Tensor StageExecutor::gradient() {
   add_embedding_gradients();
+  for (const auto& [micro, sum] : std::exchange(tied_slots_, {}))
+    memory_.kernels().add(sum.tensor(), slot(micro).tensor());
   Array& sum = slots_.empty() ? slot(0) : slots_.begin()->second;
   for (auto next = std::next(slots_.begin()); next != slots_.end(); next = slots_.erase(next))
     memory_.kernels().add(next->second.tensor(), sum.tensor());

@@ -98,7 +98,9 @@ class StageExecutor {
   void require_finite(const Instruction&, const Activations&);
   [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;
   void post(const Instruction&, bool gradient, std::vector<Array>& values);
-  Array& slot(int micro);
+  /// The sum that a micro-batch adds its gradients to, of zeros at first.
+  Array& sum_in(std::map<int, Array>& sums, int micro);
+  Array& slot(int micro) { return sum_in(slots_, micro); }
   Activations& begin(int micro);
   Activations& alive(int micro);
   void end_of(int micro);
@@ -130,7 +132,10 @@ class StageExecutor {
   ModuleInputs module_inputs_;
   std::map<int, std::vector<Array*>> on_host_;  ///< Arrays of `alive_` that are on the host, by micro-batch.
   std::map<int, Array> slots_;                  ///< Sums of gradients: one, or one for each micro-batch.
-  Weights gathered_;                            ///< All numbers of weights that the data group divides.
+  /// Sums for an embedding whose weights the scores share. They are added to `slots_` at the end: gradients of
+  /// embeddings come at any time between gradients of scores, and bits depend on the order of additions.
+  std::map<int, Array> tied_slots_;
+  Weights gathered_;  ///< All numbers of weights that the data group divides.
   struct Loss {
     double value = 0;
     std::vector<Array> numbers;       ///< Parts of the loss that are still on the device.

@@ -104,6 +104,18 @@ TEST_CASE("threads and one thread give the same bits") {
   }
 }
 
+TEST_CASE("gradients of tied weights are added in one order, whenever the gradients of embeddings come") {
+  for (const char* schedule : {"vocab-1", "vocab-2"})
+    for (const char* sum : {"order", "slots"}) {
+      CAPTURE(schedule);
+      CAPTURE(sum);
+      const std::vector<std::string> sets = with(divided(schedule, 3), {"model.tied=true", "run.micro_batches=12",
+                                                                        fmt::format("training.gradient_sum={}", sum)});
+      const Trained expected = train(sets, true);
+      for (int run = 0; run < 6; ++run) check_equal(train(sets), expected, 0);
+    }
+}
+
 TEST_CASE("positions, tied weights, replicas, divided states, recomputation and packs") {
   const std::vector<std::vector<std::string>> models{
       {"model.positions=learned", "model.norm=layer", "model.gated=false", "model.bias=true"},
