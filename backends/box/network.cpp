@@ -52,6 +52,23 @@ std::vector<VertexId> vertices_of(const Cluster& cluster, const RouteEnds& pair,
   return visited;
 }
 
+/// The hops that have a cable. PCIe (cluster.host.pcie) has none: a box has no copies to hosts, with which messages
+/// share it, so it must not slow down a message alone.
+Route cabled(const Cluster& cluster, Route route) {
+  const auto bandwidth = [&](const Hop& hop) { return cluster.links[hop.link].bandwidth; };
+  const auto bus = std::stable_partition(route.hops.begin(), route.hops.end(),
+                                         [&](const Hop& hop) { return !cluster.links[hop.link].ends.empty(); });
+  for (auto on_bus = bus; on_bus != route.hops.end(); ++on_bus)
+    if (std::all_of(route.hops.begin(), bus, [&](const Hop& hop) { return bandwidth(*on_bus) < bandwidth(hop); }))
+      throw Infeasible("box",
+                       fmt::format("messages cross PCIe '{}', which is slower than the network, and a network of "
+                                   "namespaces has no PCIe",
+                                   cluster.links[on_bus->link].name),
+                       "write a larger cluster.host.pcie, or leave it out");
+  route.hops.erase(bus, route.hops.end());
+  return route;
+}
+
 class NetworkWriter {
  public:
   NetworkWriter(const Cluster& cluster, std::vector<RouteEnds> flows, const NetworkOptions& options) {
@@ -100,8 +117,8 @@ class NetworkWriter {
     for (const auto& [a, b] : talk) network_.flows.push_back({DeviceId{a}, DeviceId{b}});
     for (const auto& pair : reachable)
       if (!talk.contains(pair)) others_.push_back({DeviceId{pair.first}, DeviceId{pair.second}});
-    for (const RouteEnds& r : network_.flows) network_.routes.push_back(router.require(r.from, r.to));
-    for (const RouteEnds& r : others_) other_routes_.push_back(router.require(r.from, r.to));
+    for (const RouteEnds& r : network_.flows) network_.routes.push_back(cabled(c, router.require(r.from, r.to)));
+    for (const RouteEnds& r : others_) other_routes_.push_back(cabled(c, router.require(r.from, r.to)));
   }
 
   /// Cables for the links that some route crosses. A station of a medium has a cable to its air with half of the

@@ -73,6 +73,21 @@ TEST_CASE("devices that do not talk reach each other, but have no queue of their
   CHECK(queue_of(network, 3, "c3a").flows.empty());
 }
 
+TEST_CASE("PCIe that messages share with copies to hosts has no cable, and may not be slower than the network") {
+  Cluster cluster = test::star(2, 5e6, 1e-3);
+  cluster.memories.push_back({"host", Bytes{1e9}});
+  for (Device& d : cluster.devices) {
+    d.host_memory = 0;
+    for (LinkId* const bus : {&d.bus_out, &d.bus_in})
+      *bus = cluster.links.push_back({.name = "pcie", .bandwidth = Bandwidth{6e6}, .duplex = Duplex::Half});
+  }
+  const Network network = box::network_of(cluster, {}, {});
+  CHECK(network.cables.size() == 2);
+  CHECK(way(network, 0, 1) == std::vector<int>{0, 2, 1});
+  cluster.links[cluster.devices[DeviceId{0}].bus_out].bandwidth = Bandwidth{4e6};
+  CHECK(refusal(cluster).find("messages cross PCIe 'pcie', which is slower than the network") != std::string::npos);
+}
+
 TEST_CASE("all stations of a medium send through its one queue") {
   Cluster cluster = test::bare_cluster(3);
   test::connect(cluster, {0, 1, 2}, 5e6, 1e-3, Duplex::Half);
