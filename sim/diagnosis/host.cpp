@@ -17,6 +17,11 @@ void suggest(Finding& f, Offload offload, const std::string& change) {
   f.suggestions.push_back({{"plan.offload=" + to_text(offload)}, change});
 }
 
+bool is_bus(const Cluster& cluster, LinkId link) {
+  return std::any_of(cluster.devices.begin(), cluster.devices.end(),
+                     [&](const Device& d) { return d.bus_out == link || d.bus_in == link; });
+}
+
 }  // namespace
 
 /// Launches cost as much for a small micro-batch as for a large one; CUDA graphs launch a whole pass at once.
@@ -36,11 +41,20 @@ std::optional<Finding> host_memory(const DiagnosisInput& in) {
   const std::optional<Offload>& offload = in.experiment().plan.offload;
   if (!offload || !offload->moves_stashes()) return {};
   Finding f = finding(in, "host-memory", {}, in.period - in.idealized.without(Cost::HostMemory));
-  const double busy = metric_value("host_link_utilisation", view_of(in.compiled, in.outcome));
+  const LinkReport* const busiest = busiest_host_link(view_of(in.compiled, in.outcome));
+  const bool on_bus = busiest && is_bus(in.cluster(), busiest->link);
   f.sentence = fmt::format(
-      "Backwards wait for activations from host memory, which costs {} of the period; the busiest link to a host is {} "
-      "busy.",
-      percent(f.share), percent(busy));
+      "Backwards wait for activations from host memory, which costs {} of the period; the busiest link to a host{} is "
+      "{} busy.",
+      percent(f.share),
+      on_bus
+          ? fmt::format(", {}, which messages cross too (cluster.host.pcie),", in.cluster().links[busiest->link].name)
+          : "",
+      percent(busiest ? busiest->utilisation : 0));
+  if (on_bus) {
+    const Bandwidth twice{2 * in.cluster().links[busiest->link].bandwidth.value};
+    f.suggestions.push_back({{"cluster.host.pcie=" + to_text(twice)}, "PCIe with twice the bandwidth"});
+  }
   Offload earlier = *offload, selected = *offload, half = *offload;
   ++earlier.ahead;
   selected.selective = true;

@@ -77,12 +77,8 @@ double stash_bytes(const RunView& r, bool up) {
 }
 
 double host_link_utilisation(const RunView& r) {
-  std::set<LinkId> links;
-  for (const Device& d : r.cluster.devices) links.insert({d.down, d.up});
-  double busiest = kUnknown;
-  for (const LinkReport& l : r.report.links)
-    if (links.contains(l.link)) busiest = std::fmax(busiest, l.utilisation);
-  return busiest;
+  const LinkReport* const busiest = busiest_host_link(r);
+  return busiest ? busiest->utilisation : kUnknown;
 }
 
 double peak_host_memory(const RunView& r) {
@@ -210,7 +206,9 @@ constexpr Metric kMetrics[] = {
     {"fetched_bytes", "from host memory", "", Unit::Size, Better::Less, 0,
      "Bytes that come back from host memory in an iteration.", [](const RunView& r) { return stash_bytes(r, true); }},
     {"host_link_utilisation", "busiest host link", "", Unit::Share, Better::Less, 0,
-     "Share of what the busiest link to host memory could carry during the run, in one direction where it has two.",
+     "Share of what the busiest link to host memory could carry during the run, in one direction where it has two. "
+     "With "
+     "cluster.host.pcie, PCIe that messages share is such a link.",
      host_link_utilisation},
     {"exposed_communication_s", "exposed communication", "", Unit::Time, Better::Less, kMain,
      "Time of a period in which a device waits for its collectives and messages on the wire, mean over the "
@@ -270,6 +268,15 @@ const Metric* find_metric(std::string_view name) {
 std::size_t metric(std::string_view name) {
   if (const Metric* m = find_metric(name)) return static_cast<std::size_t>(m - kMetrics);
   throw InternalError(fmt::format("no metric '{}'", name));
+}
+
+const LinkReport* busiest_host_link(const RunView& r) {
+  std::set<LinkId> links;
+  for (const Device& d : r.cluster.devices) links.insert({d.down, d.up, d.bus_out, d.bus_in});
+  const LinkReport* busiest = nullptr;
+  for (const LinkReport& l : r.report.links)
+    if (links.contains(l.link) && (!busiest || l.utilisation > busiest->utilisation)) busiest = &l;
+  return busiest;
 }
 
 double metric_value(std::string_view name, const RunView& run) { return kMetrics[metric(name)].value_of(run); }

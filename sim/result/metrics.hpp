@@ -70,6 +70,9 @@ const Metric* find_metric(std::string_view name);
 /// The value of the metric of this name.
 double metric_value(std::string_view name, const RunView&);
 
+/// The busiest link that copies to or from a host cross, PCIe that messages share included; null where there is none.
+const LinkReport* busiest_host_link(const RunView&);
+
 /// "s", "samples/s", "bytes", "J", "$"; empty for counts and shares.
 const char* unit_name(MetricUnit);
 /// A count, or yes and no as 1 and 0.
