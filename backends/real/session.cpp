@@ -376,13 +376,13 @@ void Session::pack_share(InstructionId member, void* into) {
 
 std::size_t Session::number_bytes(int index) const {
   const CollectiveCall& c = p_.collectives[index];
-  const bool joins = c.purpose == Purpose::Vocabulary && exchange_of(p_, c) == VocabularyExchange::Scores;
+  const bool joins = c.purpose == Purpose::Vocabulary && c.exchange == VocabularyExchange::Scores;
   return wide_width(width_) * (joins ? first_part_.shape(VocabularyExchange::Scores).columns : 1);
 }
 
 void Session::add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) {
   const CollectiveCall& c = p_.collectives[index];
-  if (c.purpose == Purpose::Vocabulary && exchange_of(p_, c) == VocabularyExchange::Scores)
+  if (c.purpose == Purpose::Vocabulary && c.exchange == VocabularyExchange::Scores)
     return add_up_records(index, parts, bytes, sum);
   for (int m = 0; m < c.members; ++m)
     if (Kernels* const kernels = kernels_of(c.member(m))) return real::add_up(*kernels, parts, bytes, sum);

@@ -10,17 +10,18 @@ namespace stagecraft::real {
 
 void Session::open_vocabulary() {
   const bool one_barrier = std::none_of(p_.collectives.begin(), p_.collectives.end(), [&](const CollectiveCall& c) {
-    return c.purpose == Purpose::Vocabulary && exchange_of(p_, c) == VocabularyExchange::Gradient;
+    return c.purpose == Purpose::Vocabulary && c.exchange == VocabularyExchange::Gradient;
   });
   vocabulary_.resize(p_.devices);
   for (const StageId s : w_.stages.ids()) {
     if (w_.stages[s].vocabulary_rank < 0) continue;
-    first_part_ = {&net(s, 0), one_barrier};
+    const VocabularyPart part{&net(s, 0), one_barrier};
+    if (!first_part_.net) first_part_ = part;
     for (const StageReplica& replica : w_.stages[s].replicas) {
       if (!here_(replica.device)) continue;
       const auto stage = [this, s, device = replica.device]() -> StageExecutor& { return stage_on(s, device); };
       vocabulary_[replica.device] = std::make_unique<VocabularyRank>(
-          first_part_, *memories_[replica.device], *data_, [stage](int micro) { return stage().samples(micro); },
+          part, *memories_[replica.device], *data_, [stage](int micro) { return stage().samples(micro); },
           [stage] { return stage().weights().newest().data(); });
     }
   }
@@ -28,7 +29,7 @@ void Session::open_vocabulary() {
 
 /// Also of members in other processes.
 std::int64_t Session::numbers_exchanged(const CollectiveCall& c) const {
-  const ExchangeShape shape = first_part_.shape(exchange_of(p_, c));
+  const ExchangeShape shape = first_part_.shape(c.exchange);
   const Instruction& i = p_.at(c.first);
   const int replica = w_.stages[i.stage].replica_on(i.device);
   const std::int64_t samples = w_.stages[i.stage].replicas[replica].samples.count;
@@ -37,16 +38,15 @@ std::int64_t Session::numbers_exchanged(const CollectiveCall& c) const {
 
 MemberArrays Session::exchanged_arrays(InstructionId member) {
   const CollectiveCall& c = p_.collective(p_.at(member));
-  const VocabularyExchange exchange = exchange_of(p_, c);
   VocabularyRank& rank = vocabulary_on(member);
-  return {rank.bring(exchange, c.micro_batch), rank.receive(exchange, c.micro_batch)};
+  return {rank.bring(c.exchange, c.micro_batch), rank.receive(c.exchange, c.micro_batch)};
 }
 
 /// All members are here.
 void Session::meet(int index) {
   const CollectiveCall& c = p_.collectives[index];
   if (numbers(c) == 0) return;  // No replica has a part in an empty micro-batch.
-  if (exchange_of(p_, c) == VocabularyExchange::Scores) {
+  if (c.exchange == VocabularyExchange::Scores) {
     std::vector<const void*> parts;
     for (int m = 0; m < c.members; ++m) parts.push_back(arrays(c.member(m)).input.data);
     return finish_exchange(index, parts);
@@ -59,7 +59,7 @@ void Session::meet(int index) {
 void Session::finish_exchange(int index, std::span<const void* const> shares) {
   const CollectiveCall& c = p_.collectives[index];
   if (numbers(c) == 0) return;
-  if (exchange_of(p_, c) != VocabularyExchange::Scores) {
+  if (c.exchange != VocabularyExchange::Scores) {
     finish_collective(p_, c, *this, shares);
     return complete_exchange(c);
   }
@@ -96,7 +96,7 @@ void Session::add_up_records(int index, std::span<const void* const> parts, std:
 
 void Session::complete_exchange(const CollectiveCall& c) {
   for (int m = 0; m < c.members; ++m)
-    if (here_(p_.at(c.member(m)).device)) vocabulary_on(c.member(m)).complete(exchange_of(p_, c), c.micro_batch);
+    if (here_(p_.at(c.member(m)).device)) vocabulary_on(c.member(m)).complete(c.exchange, c.micro_batch);
 }
 
 }  // namespace stagecraft::real

@@ -9,14 +9,6 @@
 
 namespace stagecraft::real {
 
-VocabularyExchange exchange_of(const Program& program, const CollectiveCall& c) {
-  const bool sums = program.shape(c).kind == CollectiveKind::AllReduce;
-  const bool is_of_forward = c.op == letter(OpKind::Forward);
-  if (!sums) return is_of_forward ? VocabularyExchange::Input : VocabularyExchange::EmbeddingGradient;
-  if (is_of_forward) return VocabularyExchange::Embedding;
-  return c.op == letter(OpKind::Scores) ? VocabularyExchange::Scores : VocabularyExchange::Gradient;
-}
-
 ExchangeShape VocabularyPart::shape(VocabularyExchange exchange) const {
   const std::size_t first = net->pass_nodes;
   const Operation &embedding = *net->nodes[first + 1].operation, &scores = *net->nodes[first + 2].operation;

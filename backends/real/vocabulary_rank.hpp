@@ -6,12 +6,9 @@
 #include <vector>
 
 #include "backends/real/net_run.hpp"
-#include "sim/program/program.hpp"
+#include "sim/program/collective.hpp"
 
 namespace stagecraft::real {
-
-/// What a collective of a vocabulary that all ranks of a pipeline divide exchanges.
-VocabularyExchange exchange_of(const Program&, const CollectiveCall&);
 
 /// Numbers of the arrays of an exchange, for one sample.
 struct ExchangeShape {

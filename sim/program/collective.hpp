@@ -21,8 +21,8 @@ enum class Purpose : std::uint8_t {
   LateForward       ///< No data: a forward starts this late, so that its stash is not there before it has to be.
 };
 
-/// What the ranks of a pipeline exchange for a vocabulary that they divide: inputs of scores, sums after scores and after
-/// their gradients, embeddings and their gradients.
+/// What the ranks of a pipeline exchange for a vocabulary that they divide: inputs of scores, sums after scores and
+/// after their gradients, embeddings and their gradients.
 enum class VocabularyExchange : std::uint8_t { Input, Scores, Gradient, Embedding, EmbeddingGradient };
 inline constexpr std::size_t kVocabularyExchanges = 5;
 
@@ -59,6 +59,7 @@ struct CollectiveCall {
   double share = 1;               ///< Part of each round that it moves, latencies included; the rest is another one.
   std::int32_t tie = -1;          ///< TiedGradientSum: its number among the tied parameters of the plan.
   Purpose purpose = Purpose::GradientSum;
+  VocabularyExchange exchange = VocabularyExchange::Input;  ///< Vocabulary: what it exchanges.
   int bucket = -1;  ///< GradientSum: its number among the buckets of the gradients of a stage; -1: it sums all of them.
   double after = 1;  ///< It may start when this share of each computation that it waits for is done.
 

@@ -11,9 +11,10 @@
 //
 //   G  after the backward of the first stage: a broadcast of the gradient of its embedding
 //
-// Devices of a group exchange their parts with those in their place at one time: leaders alone are on the links, as for
-// transfers, unless collectives are messages. E and G are an all-reduce and a
-// broadcast as in the released code (sail-sg/VocabularyParallelism, vocab_parallel_schedule.py).
+// Each device of a group exchanges its part with the devices that have the same place in the groups of other ranks, all
+// at one time. As for transfers, only the first device of a group is on the links, unless collectives are messages. E
+// is an all-reduce and G a broadcast, as in the released code (sail-sg/VocabularyParallelism,
+// vocab_parallel_schedule.py).
 
 #include "sim/program/writer.hpp"
 
@@ -107,6 +108,7 @@ InstructionId ProgramWriter::write_exchange(VocabularyExchange exchange, const O
   call.op = letter(op.kind);
   call.hidden = true;
   call.purpose = Purpose::Vocabulary;
+  call.exchange = exchange;
   program_.collectives.push_back(call);
   for (const StageId s : stages) {
     Instruction i;
