@@ -291,7 +291,7 @@ void StageExecutor::offload(int micro, const StashPart& part, DeviceMemory& host
   const bool takes_all = p_.workload->offload_modules.empty();
   double total = 0, before = 0;
   for (const Array* array : arrays) total += bytes(*array);
-  const double wanted = takes_all ? part.share * total : p_.workload->keeps_more ? part.bytes : total;
+  const double wanted = takes_all ? part.share * total : p_.workload->offload_differs_by_rank ? part.bytes : total;
   std::erase_if(arrays, [&](const Array* array) {
     const double middle = before + bytes(*array) / 2;
     before += bytes(*array);

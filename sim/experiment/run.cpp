@@ -250,7 +250,7 @@ CompiledExperiment compile(PlannedExperiment planned, const Schedule* known_orde
   Workload workload = make_workload(*e.model, c.plan, e.weights.rule, e.training);
   if (e.plan.offload) {
     workload.offload_modules = e.plan.offload->modules;
-    workload.keeps_more = e.plan.offload->less.value > 0;
+    workload.offload_differs_by_rank = e.plan.offload->less.value > 0;
   }
   if (e.run.packs) set_packs(workload, *e.run.packs, tokens_of_sample(*e.model));
   c.program.workload = std::make_shared<const Workload>(std::move(workload));

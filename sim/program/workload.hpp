@@ -103,8 +103,8 @@ struct Workload {
   int vocabulary_ranks = 1;
   /// Modules of which the inputs alone go to host memory (offload_modules()); empty: all that a stage keeps.
   std::vector<std::string> offload_modules;
-  bool keeps_more =
-      false;  ///< Later ranks keep some of these inputs on their devices, so that copies say how much moves.
+  /// Later ranks keep some of these inputs on their devices, so that copies say how much moves.
+  bool offload_differs_by_rank = false;
   /// The sequences of micro-batches that differ: [micro-batch * replicas + replica], through the iterations, and then
   /// again from the first. Empty: samples are whole.
   std::vector<std::vector<Sequence>> packs;
