@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/core.h>
 
@@ -95,10 +94,7 @@ TEST_CASE(
     REQUIRE(bytes > 0);
     bytes += named.second * kLayers * kRows * kWidth;
     const Learnt with = *execute(c, "cpu", true).learnt;
-    const double on_host = with.memory[DeviceId{0}].host.value / bytes;
-    CHECK(on_host == std::round(on_host));
-    CHECK(on_host >= 6);
-    CHECK(on_host <= 8);
+    CHECK(with.memory[DeviceId{0}].host.value == 8 * bytes);  // One thread copies a stash down when its forward ends.
     CHECK(with.weights == without.weights);
     CHECK(with.losses == without.losses);
   }

@@ -99,7 +99,8 @@ TEST_CASE("selective takes the least shares that fit: no more than a hundredth o
 }
 
 TEST_CASE(
-    "devices of a group copy at the same time: on one link they share it, with instructions of their own or not") {
+    "devices of a group copy at the same time: on one link they share it, with an instruction for each device or for "
+    "the group") {
   const std::vector<std::string> sets{
       "plan={planner: balanced, stages: 4, micro_batch_size: 4, group: {tensor: 2, sequence: true}, offload: "
       "{activations: 100 %}}",
@@ -143,8 +144,8 @@ TEST_CASE("copies and messages to another node share PCIe where the cluster says
     CAPTURE(backend);
     CHECK(period(backend, shared) > 1.02 * period(backend, {}));
     CHECK(period(backend, wide) == doctest::Approx(period(backend, {})).epsilon(1e-9));
-    CHECK(period(backend, shared) == doctest::Approx(period("fluid", shared)).epsilon(1e-9));
   }
+  CHECK(period("simgrid", shared) == doctest::Approx(period("fluid", shared)).epsilon(1e-9));
   std::string text;
   CHECK(problem_of({"cluster.host.pcie=0 GB/s"}, text) == std::string("over a bus of 0 GB/s nothing arrives"));
 }
