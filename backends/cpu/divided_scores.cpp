@@ -52,7 +52,7 @@ void make_records(const real::Call& call, const ScoreRecords& records) {
   }
 }
 
-/// As two softmaxes over different words are joined (Milakov and Gimelshein, 2018).
+/// Joins the softmaxes of two ranks, which are over different words (Milakov and Gimelshein, 2018).
 template <class T>
 void join(const ScoreRecords& records) {
   const std::int64_t width = records.width;

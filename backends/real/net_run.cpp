@@ -334,7 +334,7 @@ void NetRun::input_side_of(std::size_t n, const Samples& s, const Call& c, Activ
                                               d_input);
 }
 
-/// The gradient of the weights of a node, of all samples.
+/// Adds the gradient of the weights of a node, over all samples, to `sum`.
 void NetRun::add_weight_gradients(std::size_t n, const Call& c, const Samples& s, const Tensor& d_output,
                                   void* sum) const {
   each_length(n, c, s, [&](const Call& one, auto&& slice, std::size_t) {

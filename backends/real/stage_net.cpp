@@ -177,8 +177,8 @@ class Compiler {
     if (std::binary_search(own_.layers.begin(), own_.layers.end(), scored)) net_.scored = output_of_.at(scored);
   }
 
-  /// Tokens, embedding, scores and loss. All ranks exchange what flows between them, so each begins with a value of
-  /// its own.
+  /// Tokens, embedding, scores and loss. Ranks exchange what flows between these, so the scores do not read the output
+  /// of a node but a value that arrives.
   void add_vocabulary() {
     const LayerId embedding = workload_.vocabulary[0], scores = workload_.vocabulary[1];
     const LayerId tokens = layer_of(embedding.value).inputs.front(), scored = layer_of(scores.value).inputs.front();
