@@ -222,8 +222,9 @@ def main():
             test_training(name, folder)
         test_life_of_a_network(name)
         test_killed_network(name)
-    finally:  # The network of a test that failed.
-        subprocess.run([TOOL, "cluster", "down", name], stderr=subprocess.DEVNULL)
+    finally:  # The networks of a test that failed.
+        for left in (name, f"{name}-2"):
+            subprocess.run([TOOL, "cluster", "down", left], stderr=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory() as folder:
         test_ended_validation(lambda: test_validation(folder))
         test_changes(folder)
