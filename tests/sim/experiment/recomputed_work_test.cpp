@@ -67,7 +67,7 @@ TEST_CASE("planners price what selective recomputation repeats by the shapes of 
     CAPTURE(planner);
     const auto predicted = [&](const std::string& recompute) {  // For a sample, since 2bw chooses micro-batches.
       const PlannedExperiment planned = plan_experiment(gpt(planner, recompute));
-      return planned.report.predicted.value / planned.plan.micro_batch_size;
+      return planned.report.predicted.value / planned.plan.stages.front().micro_batch_size;
     };
     const double none = predicted("none"), selective = predicted("selective");
     CHECK(selective > 1.01 * none);
