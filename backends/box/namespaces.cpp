@@ -139,7 +139,7 @@ bool mount_hosts(const std::string& hosts) {
   // Inside of another network a file is mounted there that has no name any more, on which nothing can be mounted.
   const bool mounted = write(file.number(), hosts.data(), hosts.size()) == static_cast<ssize_t>(hosts.size()) &&
                        fchmod(file.number(), 0644) == 0 &&
-                       (mount_there() || (umount2("/etc/hosts", MNT_DETACH) == 0 && mount_there()));
+                       (mount_there() || (errno == ENOENT && umount2("/etc/hosts", MNT_DETACH) == 0 && mount_there()));
   unlink(path);
   return mounted;
 }

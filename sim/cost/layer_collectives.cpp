@@ -142,12 +142,14 @@ class CollectiveList {
   }
 
   /// Each device gets the rows of tokens of all others, and the group adds up what its experts make of them, whoever
-  /// chose them (MoEAllGatherTokenDispatcher of Megatron-LM).
+  /// chose them (MoEAllGatherTokenDispatcher of Megatron-LM). A Dispatch has rows for all copies, padded to the capacity
+  /// of experts, so the rows of tokens are those of its router.
   void gather_all_rows(const Operation& op) {
     const bool dispatches = op.kind == OperationKind::Dispatch;
     const double devices = degrees_.expert * degrees_.expert_tensor;
     if (devices == 1) return;
-    const Bytes rows = bytes_of(op) * (1.0 / (dispatches ? std::max(1, op.active) : 1) / degrees_.tensor);
+    const Operation& tokens = dispatches ? operations_[op.inputs.at(1)] : op;
+    const Bytes rows{rows_of(tokens) * op.columns * number_bytes_ / degrees_.tensor};
     add(Pass::Forward, Axis::Expert, dispatches ? AllGather : ReduceScatter, rows * devices);
     add(Pass::InputGradient, Axis::Expert, dispatches ? ReduceScatter : AllGather, rows * devices);
   }

@@ -275,7 +275,9 @@ class MemoryAdvice {
 /// "recompute: full, ", or layers where the framework recomputes layer by layer; empty where the plan has as much
 /// already, or can have no more.
 std::string recompute_help(const Experiment& e) {
-  if (e.plan.recompute == Recomputation::Full || e.plan.recompute == Recomputation::Layers) return {};
+  if (e.plan.recompute == Recomputation::Full ||
+      (e.plan.recompute == Recomputation::Layers && e.plan.recompute_layers == 0))
+    return {};
   const FrameworkCheck framework(e);
   for (const Recomputation kind : {Recomputation::Full, Recomputation::Layers}) {
     Experiment changed = e;

@@ -250,7 +250,8 @@ void check_modules(const PlannedExperiment& p) {
   for (const Stage& stage : p.plan.stages)
     if (!modules.empty() && (stage.shape.recomputes_layers() || stage.shape.recomputes_half()))
       refuse(p.experiment,
-             fmt::format("stage '{}' recomputes layers, of which it keeps little more than their inputs", stage.name),
+             fmt::format("stage '{}' recomputes {}layers, of which it keeps little more than their inputs", stage.name,
+                         stage.shape.recomputed_layers > 0 ? "some " : ""),
              "recompute: none or a list of modules; or take modules out of offload");
 }
 

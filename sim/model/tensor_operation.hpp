@@ -25,8 +25,8 @@ enum class TensorFunction : std::uint8_t {
   Scale,      ///< x / sqrt(mean of x^2 + epsilon), of each row of `length` numbers.
   Where,      ///< b where a is not 0, else c.
   // The first dimension of a counts samples, the second one channels, and `window` slides over the others.
-  BatchNorm,  ///< b (a - mean) / sqrt(variance + epsilon) for each channel. Mean and variance are c and d, which have
-              ///< no gradients; without c and d, these are over all samples of the micro-batch.
+  BatchNorm,    ///< b (a - mean) / sqrt(variance + epsilon) for each channel. Mean and variance are c and d, which have
+                ///< no gradients; without c and d, these are over all samples of the micro-batch.
   Convolution,  ///< With the weights b: output channels x input channels of a group x sizes of the window.
   MaxPool,      ///< The largest number in each window. The gradient goes to the first of equal ones.
   AveragePool,  ///< The mean of each window.

@@ -258,12 +258,11 @@ class ShellReader {
     return std::all_of(name.begin(), name.end(), is_name_character) ? std::optional(name) : std::nullopt;
   }
 
-  /// Whether the word is a command for another shell that begins with variables: bash -c "NAME=1 program --option".
+  /// Whether the word is a command for another shell, after its option c: bash -lc "NAME=1 program --option".
   bool is_quoted_command() const {
-    constexpr std::string_view kDeclarations[] = {"export", "declare", "local", "readonly", "typeset"};
-    return !command_.empty() && word_.find(" --") != std::string::npos &&
-           std::find(std::begin(kDeclarations), std::end(kDeclarations), command_.front().text) ==
-               std::end(kDeclarations);
+    if (command_.empty()) return false;
+    const std::string& before = command_.back().text;
+    return before.size() > 1 && before.front() == '-' && before[1] != '-' && before.back() == 'c';
   }
 
   bool begins_array() {

@@ -56,6 +56,7 @@ TEST_CASE("arrays stand where they are used") {
 
 TEST_CASE("a quoted command may begin with variables") {
   CHECK(commands("srun bash -c \"A=1 run --b 2\"") == "[srun@1][bash@1][-c@1][A=1 run --b 2@1]");
+  CHECK(commands("then A=\"--b 1 --c 2\"\nrun $A").ends_with("[run@2][--b@2][1@2][--c@2][2@2]"));
   CHECK(commands("export A=\"--b 2\"\nrun $A") == "[export@1]; [run@2][--b@2][2@2]");
   CHECK(commands("A=\"1 --b 2\"\nrun $A") == "[run@2][1@2][--b@2][2@2]");
 }

@@ -185,8 +185,7 @@ int export_framework(const Arguments& a, FrameworkText write) {
   if (!a.has("FILE") || a.text("FILE").ends_with(".csv"))
     throw InputError("options of a framework are made of a scenario", "stagecraft export megatron scenario.yaml");
   std::vector<std::string> sets = a.list("set");
-  const bool is_older = a.text("KIND") == "megatron" && a.has("release") && a.text("release") != kFrameworks[0].release;
-  if (is_older) sets.push_back("software.release=" + a.text("release"));
+  if (a.text("KIND") == "megatron" && a.has("release")) sets.push_back("software.release=" + a.text("release"));
   const CompiledExperiment c = compile_or_advise(load_experiment(a.text("FILE"), sets));
   const auto [text, notes] = write(c);
   for (const std::string& note : notes) print_error("note: {}\n", note);
