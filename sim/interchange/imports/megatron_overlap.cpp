@@ -102,7 +102,6 @@ void read_gathered_bytes(MegatronArguments& a, TrainingSetup& s) {
   a.take(option);
   s.gathered_bytes = 1;
   note_match(s, option, "software.gathered_bytes", "1");
-  s.unmodeled_memory.push_back(option);
 }
 
 }  // namespace
