@@ -142,8 +142,8 @@ class CollectiveList {
   }
 
   /// Each device gets the rows of tokens of all others, and the group adds up what its experts make of them, whoever
-  /// chose them (MoEAllGatherTokenDispatcher of Megatron-LM). A Dispatch has rows for all copies, padded to the capacity
-  /// of experts, so the rows of tokens are those of its router.
+  /// chose them (MoEAllGatherTokenDispatcher of Megatron-LM). A Dispatch has rows for all copies, padded to the
+  /// capacity of experts; its router has a row for each token.
   void gather_all_rows(const Operation& op) {
     const bool dispatches = op.kind == OperationKind::Dispatch;
     const double devices = degrees_.expert * degrees_.expert_tensor;

@@ -79,7 +79,7 @@ struct StageShape {
   ExpertDispatch dispatcher = ExpertDispatch::AllToAll;
   bool overlaps_shared = false;  ///< Shared experts run next to the exchanges of the others.
   Recomputation recomputation = Recomputation::None;
-  int recomputed_layers = 0;  ///< Only so many of the first layers with attention run again; 0: all do.
+  int recomputed_layers = 0;  ///< The number of first layers with attention that run again; 0: all.
   /// Layers of which each of `vocabulary_ranks` pipeline ranks has a part, as a tensor group divides words: embedding,
   /// scores and loss. They are in `layers` of no stage.
   std::vector<LayerId> vocabulary = {};
