@@ -34,7 +34,7 @@ def wait_until(holds, program=None):
             return bool(holds())
         if time.monotonic() - begin > HUNG:
             raise TimeoutError(f"it does not hold after {HUNG} s")
-        time.sleep(max(0.002, time.monotonic() - look))  # A look that takes long leaves the processor to the program.
+        time.sleep(max(0.002, 9 * (time.monotonic() - look)))  # Looks take a tenth of the time and leave the rest to the program.
         look = time.monotonic()
     return True
 
