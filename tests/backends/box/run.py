@@ -58,8 +58,9 @@ def test_life_of_a_network(name):
     assert run("cluster", "exec", f"{name}/a0", "--", TOOL, "cluster", "exec", "b0", "hostname").strip() == "b0"
     run("cluster", "down", f"{name}-2")
     # A program of the network ends with it.
-    sleeper = subprocess.Popen([TOOL, "cluster", "exec", f"{name}/a0", "sleep", "123456"])
-    processes.wait_until(lambda: any(p != sleeper.pid for p in processes_with("sleep", "123456")), sleeper)
+    seconds = f"123456.{os.getpid()}"
+    sleeper = subprocess.Popen([TOOL, "cluster", "exec", f"{name}/a0", "sleep", seconds])
+    processes.wait_until(lambda: any(p != sleeper.pid for p in processes_with("sleep", seconds)), sleeper)
     assert "is down" in run("cluster", "down", name)
     assert sleeper.wait() != 0
     assert name not in run("cluster", "list")
@@ -182,7 +183,7 @@ def test_groups(folder):
 
 def end_in_the_middle(with_signal):
     """A validation that a signal ends while its processes exchange messages; they end too. Its process number."""
-    mark = "run.seed=86421"
+    mark = f"run.seed={os.getpid()}"  # No other test that runs at the same time has it.
     program = subprocess.Popen([TOOL, "validate", STAR, "--network", "namespaces", "--iterations", "10000", "--set", mark],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=processes.never_signaled)
 
@@ -214,22 +215,23 @@ def test_refusals():
     assert "namespaces" in run("validate", STAR, "--network", "docker", code=2)
 
 
-def main():
+def test_all(folder):
     name = f"test{os.getpid()}"
     require_namespaces(name)
     try:
-        with tempfile.TemporaryDirectory() as folder:
-            test_training(name, folder)
+        test_training(name, folder)
         test_life_of_a_network(name)
         test_killed_network(name)
     finally:  # The networks of a test that failed.
         for left in (name, f"{name}-2"):
             subprocess.run([TOOL, "cluster", "down", left], stderr=subprocess.DEVNULL)
-    with tempfile.TemporaryDirectory() as folder:
-        test_ended_validation(lambda: test_validation(folder))
-        test_changes(folder)
-        test_groups(folder)
+    test_ended_validation(lambda: test_validation(folder))
+    test_changes(folder)
+    test_groups(folder)
     test_refusals()
 
 
-main()
+# What a network leaves is in a folder of this test, where no network of another test removes it.
+with tempfile.TemporaryDirectory() as own:
+    os.environ["TMPDIR"] = tempfile.tempdir = own
+    test_all(own)
