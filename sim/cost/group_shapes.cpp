@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "sim/cluster/link_table.hpp"
 
@@ -26,6 +27,14 @@ GroupShape spread_twice(int near, int near_stride, int far, int far_stride, cons
           .stride = near_stride,
           .near = near,
           .far_stride = far_stride};
+}
+
+/// All devices of two axes with as many ranks, numbered first along the axis with the smaller stride.
+GroupShape spread_over(std::pair<RankAxis, int> near, std::pair<RankAxis, int> far, const Degrees& d,
+                       const RankSizes& sizes, const NodeShape& node) {
+  int stride = d.order.stride(near.first, sizes), far_stride = d.order.stride(far.first, sizes);
+  if (stride >= far_stride && far.second > 1) std::swap(near, far), std::swap(stride, far_stride);
+  return spread_twice(near.second, stride, far.second, far_stride, node);
 }
 
 /// The first device of each node, and of two nodes if there are as many.
@@ -72,11 +81,7 @@ GroupShape expert_tensor_group(const Degrees& d, const NodeShape& node) {
   return spread(d.expert_tensor, d.order.stride(RankAxis::Tensor, d.expert_sizes()), node);
 }
 GroupShape data_group(const Degrees& d, const NodeShape& node) {
-  const RankSizes sizes = d.dense_sizes();
-  const int replica = d.order.stride(RankAxis::Data, sizes), context = d.order.stride(RankAxis::Context, sizes);
-  const bool context_first = context < replica || d.replicas == 1;
-  const int near = context_first ? d.context : d.replicas, far = context_first ? d.replicas : d.context;
-  return spread_twice(near, context_first ? context : replica, far, context_first ? replica : context, node);
+  return spread_over({RankAxis::Context, d.context}, {RankAxis::Data, d.replicas}, d, d.dense_sizes(), node);
 }
 GroupShape expert_data_group(const Degrees& d, const NodeShape& node) {
   return spread(d.expert_replicas(), d.order.stride(RankAxis::Data, d.expert_sizes()), node);
@@ -110,11 +115,7 @@ namespace {
 
 /// All devices that hold the experts of a layer once.
 GroupShape all_experts_group(const Degrees& d, const NodeShape& node) {
-  const RankSizes sizes = d.expert_sizes();
-  const int tensor = d.order.stride(RankAxis::Tensor, sizes), expert = d.order.stride(RankAxis::Expert, sizes);
-  const bool tensor_first = tensor < expert || d.expert == 1;
-  const int near = tensor_first ? d.expert_tensor : d.expert, far = tensor_first ? d.expert : d.expert_tensor;
-  return spread_twice(near, tensor_first ? tensor : expert, far, tensor_first ? expert : tensor, node);
+  return spread_over({RankAxis::Tensor, d.expert_tensor}, {RankAxis::Expert, d.expert}, d, d.expert_sizes(), node);
 }
 
 GroupShape exchange_group(const Collective& c, const GroupShape& whole) {

@@ -168,6 +168,16 @@ void settle_software(Value& tree, Problems& problems) {
   software = std::move(settled);
 }
 
+std::vector<std::string> replaced_facts(const Value& tree) {
+  std::vector<std::string> facts;
+  const Value& software = tree.at("software");
+  if (software.is_scalar()) return facts;
+  for (const char* fact : kReplacedFacts)
+    if (const Value* value = written_in(&software, fact); value && fact != std::string_view("release"))
+      facts.push_back(fmt::format("software.{}: {}", fact, config::to_set_text(*value)));
+  return facts;
+}
+
 std::vector<std::string> software_notes(const Value& tree) {
   std::vector<std::string> notes;
   const SoftwareStack now = software_of(tree);

@@ -21,6 +21,10 @@ SoftwareStack software_of(const config::Value& tree);
 /// bytes of gradients. Without it, plain. Problems: a release that is not known, and overlap that the stack has not.
 void settle_software(config::Value& tree, config::Problems&);
 
+/// "software.fused_loss: true": the facts that a settled scenario writes in place of its stack's, but for the release,
+/// what overlaps, and the bytes of gradients.
+std::vector<std::string> replaced_facts(const config::Value& tree);
+
 /// What a name of a stack means now, if the scenario has one that stands for another stack with other switches.
 std::vector<std::string> software_notes(const config::Value& tree);
 

@@ -51,7 +51,7 @@ std::vector<double> times_of(const PlannerInput& input, const StageShape& shape,
     }
     const LayerCost cost = input.costs.at(i, shape, type, load);
     Seconds time = cost.forward + cost.backward();
-    // Which layers are the first of a stage is not known yet.
+    // Which layers are the first of a stage is not known yet; they are added once it is.
     if (input.trains && shape.recomputation != Recomputation::None && shape.recomputed_layers == 0)
       time += input.costs.passes(i, shape, type, load).recompute.time.total();
     times.push_back(time.value);
@@ -146,7 +146,7 @@ class Partition {
 struct Division {
   std::vector<int> bounds;  ///< First layer of each stage, and the end.
   double busiest = 0, model_limit = 0;
-  bool exact = false;  ///< No division is better.
+  std::string limit_reason;
 };
 
 std::vector<int> first_layers(int layers, std::vector<std::vector<const LayerSums*>> sums) {
@@ -159,6 +159,11 @@ std::vector<int> one_layer_each(int count) {
   std::vector<int> starts(count);
   std::iota(starts.begin(), starts.end(), 0);
   return starts;
+}
+
+/// The part of the micro-batches of a stage that each of its replicas runs.
+double micro_batch_part(const Plan& copies, StageId s) {
+  return double(copies.micro_batches_per_replica(s)) / copies.micro_batches(s);
 }
 
 /// Each device's shares of the stages of `copies`, with its sums.
@@ -177,6 +182,31 @@ void for_each_replica(const Plan& copies, const PlannerInput& input, LayersByTyp
   }
 }
 
+/// Adds the layers that run again to the load of each device, where these are only the first ones of each stage, so
+/// that they are known once the layers are divided.
+double busiest_with_first_layers_again(const Plan& copies, const PlannerInput& input, const Division& division,
+                                       LayersByType& by_type, const DeviceShares& in_seconds) {
+  const int count = static_cast<int>(division.bounds.size()) - 1;
+  std::vector<double> loads;
+  for (const std::vector<StageShare>& device : in_seconds) loads.push_back(load_of(device, division.bounds));
+  for_each_replica(copies, input, by_type, [&](int s, DeviceId device, const LayersOnType&, std::int64_t samples) {
+    StageShape shape = copies.stage(StageId{s}).shape;
+    shape.layers.clear();
+    for (int layer = division.bounds[s % count]; layer < division.bounds[s % count + 1]; ++layer)
+      shape.layers.push_back(LayerId{layer});
+    const LayerShapes shapes(shape, input.model);
+    Seconds again;
+    for (const LayerId id : shape.layers)
+      if (shapes.runs_again(id))
+        again += input.costs
+                     .passes(id, shape, input.cluster.devices[device].type,
+                             input.costs.load_of(static_cast<double>(samples)))
+                     .recompute.time.total();
+    loads[device.value] += again.value * micro_batch_part(copies, StageId{s});
+  });
+  return *std::max_element(loads.begin(), loads.end());
+}
+
 /// Divides the layers into `count` stages. `copies` has all copies of them: its stage s is a copy of stage s % count.
 Division divide(const Plan& copies, int count, const PlannerInput& input) {
   const int layers = static_cast<int>(input.model.layers.size());
@@ -191,17 +221,22 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   DeviceShares in_seconds(input.cluster.devices.size()), in_units(input.cluster.devices.size());
   bool shared = false;
   for_each_replica(copies, input, by_type, [&](int s, DeviceId device, const LayersOnType& on_type, std::int64_t) {
-    const double part = double(copies.micro_batches_per_replica(StageId{s})) / copies.micro_batches(StageId{s});
+    const double part = micro_batch_part(copies, StageId{s});
     sums[s % count].push_back(&on_type.units);
     in_seconds[device.value].push_back({s % count, &on_type.seconds, part});
     in_units[device.value].push_back({s % count, &on_type.units, part});
     shared |= in_units[device.value].size() > 1;
   });
-  Division division{layers == count ? one_layer_each(count) : first_layers(layers, std::move(sums)), 0, 0, !shared};
+  Division division{layers == count ? one_layer_each(count) : first_layers(layers, std::move(sums)), 0, 0,
+                    shared ? "all work shared evenly" : "the search was exhaustive"};
   division.bounds.push_back(layers);
   if (shared) even_out(division.bounds, in_units);
   division.busiest = largest_load(in_seconds, division.bounds);
   division.model_limit = shared ? least_load(in_seconds) : division.busiest;
+  if (input.trains && input.options.recompute_layers > 0) {
+    division.busiest = busiest_with_first_layers_again(copies, input, division, by_type, in_seconds);
+    division.limit_reason = "no layer runs again";
+  }
   return division;
 }
 
@@ -239,7 +274,7 @@ Planned plan_balanced(const PlannerInput& input) {
   const Seconds scores = scores_time(plan, input);
   return {{.predicted = Seconds{division.busiest} + scores,
            .model_limit = Seconds{division.model_limit} + scores,
-           .limit_reason = division.exact ? "the search was exhaustive" : "all work shared evenly"},
+           .limit_reason = division.limit_reason},
           std::move(plan)};
 }
 

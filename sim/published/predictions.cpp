@@ -10,6 +10,7 @@
 #include "sim/config/library.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/stage_shape.hpp"
+#include "sim/planners/shared/group.hpp"
 
 namespace stagecraft {
 namespace {
@@ -78,7 +79,7 @@ std::vector<config::Field> division_fields() {
       integer("first_chunk", -1, 1e6).fallback("-1").doc("Layers of the first chunk, by a layout; -1: by a rule."),
       integer("last_chunk", -1, 1e6).fallback("-1").doc("Layers of the last chunk, by a layout; -1: by a rule."),
       boolean("whole_graphs").fallback("false").doc("One CUDA graph has the whole iteration."),
-      choice("dispatcher", {"alltoall", "per_node"}).fallback("alltoall").doc("How rows go to their experts."),
+      dispatcher_field(),
       integer("micro_batch", 1, 1e6).doc("Samples of a micro-batch of one replica."),
       integer("micro_batches", 1, 1e7).doc("Micro-batches of one replica in an iteration."),
       choice("recompute", {"none", "selective", "half", "full"})

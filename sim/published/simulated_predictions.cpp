@@ -180,11 +180,10 @@ std::string plan_text(const MeasuredRun& m, const SoftwareStack& software) {
                     shard = within > 0 ? fmt::format("{{state: {}, within: {}}}", state, within) : state;
   return fmt::format(
       "{{planner: layout, layout: \"{}{}L\", replicas: {}, micro_batch_size: {}, group: {{tensor: {}, sequence: {}, "
-      "context: {}, expert: {}, expert_tensor: {}{}}}, shard: {}, recompute: {}}}",
+      "context: {}, expert: {}, expert_tensor: {}, dispatcher: {}}}, shard: {}, recompute: {}}}",
       layout, modules, m.count("replicas"), m.count("micro_batch"), m.count("tensor"),
       is_true(m, "sequence_parallel") && m.count("tensor") > 1, m.count("context"), m.count("expert"),
-      expert_tensor(m, software), word(m, "dispatcher") == "per_node" ? ", dispatcher: per_node" : "", shard,
-      recompute_text(m, software));
+      expert_tensor(m, software), word(m, "dispatcher"), shard, recompute_text(m, software));
 }
 
 /// The experiment of a run on this device.

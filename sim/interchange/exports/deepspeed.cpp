@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/experiment/software.hpp"
 #include "sim/interchange/exports/export_support.hpp"
 #include "sim/interchange/frameworks.hpp"
 #include "sim/interchange/rules/deepspeed.hpp"
@@ -127,6 +128,8 @@ class DeepspeedWriter {
       not_written("plan.group.dispatcher; AutoEP exchanges rows by all-to-alls");
     if (shape_.overlaps_shared) not_written("plan.group.shared_overlap");
     if (precision_of(p_) == "tf32") not_written("run.precision: tf32; DeepSpeed computes in fp32");
+    if (p_.experiment.source)
+      for (const std::string& fact : replaced_facts(*p_.experiment.source)) not_written(fact);
     const SoftwareStack& stack = p_.experiment.software();
     if (stack.prices && stack.name != "megatron-deepspeed" && stack.name != "bloom")
       not_written(fmt::format("software: {}; import takes it as megatron-deepspeed", stack.name));

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/experiment/software.hpp"
 #include "sim/interchange/exports/export_support.hpp"
 #include "sim/interchange/frameworks.hpp"
 
@@ -356,6 +357,8 @@ class TorchtitanWriter {
       not_written("plan.group.dispatcher: allgather; torchtitan exchanges rows by all-to-alls");
     if (!flavor()) not_written("the model, because no flavor of torchtitan that is known here has its shape");
     if (facts_.window > 0) not_written("sliding windows of attention, which the flavor of the model has");
+    if (p_.experiment.source)
+      for (const std::string& fact : replaced_facts(*p_.experiment.source)) not_written(fact);
     const SoftwareStack& stack = p_.experiment.software();
     if (stack.prices && !stack.name.starts_with("torchtitan"))
       not_written(fmt::format("software: {}; with these options it is software: torchtitan", stack.name));

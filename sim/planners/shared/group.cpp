@@ -39,11 +39,7 @@ const MapSpec& group_fields() {
        integer("expert_tensor", 1, 1 << 20)
            .fallback("1")
            .doc("Number of devices that divide each expert (expert-tensor-parallel-size)."),
-       choice("dispatcher", {"alltoall", "per_node", "allgather"})
-           .fallback("alltoall")
-           .doc("How rows reach their experts. alltoall: a copy for each expert. per_node: one copy for each node, "
-                "which spreads it over its devices (DeepEP). allgather: all rows of the group to each of its devices, "
-                "and sums back, as Megatron-LM does without moe-token-dispatcher-type."),
+       dispatcher_field(),
        boolean("shared_overlap")
            .fallback("false")
            .doc("Whether shared experts run next to the exchanges of the others: their first products next to the "
@@ -95,6 +91,15 @@ constexpr std::string_view kDispatchers[] = {"alltoall", "per_node", "allgather"
 }  // namespace
 
 std::string_view to_text(StateSharding sharding) { return kShardings[static_cast<int>(sharding)]; }
+
+Field dispatcher_field() {
+  return choice("dispatcher", {std::begin(kDispatchers), std::end(kDispatchers)})
+      .fallback("alltoall")
+      .doc(
+          "How rows reach their experts. alltoall: a copy for each expert. per_node: one copy for each node, "
+          "which spreads it over its devices (DeepEP). allgather: all rows of the group to each of its devices, "
+          "and sums back, as Megatron-LM does without moe-token-dispatcher-type.");
+}
 
 Field device_group_field() {
   return map("group", group_fields())
