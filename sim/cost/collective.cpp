@@ -31,11 +31,4 @@ Seconds exposed_of(const Collectives& list) {
   return sum;
 }
 
-Seconds exposed_exchanges(const Collectives& list) {
-  Seconds sum;
-  for (const Collective& c : list)
-    if (c.is_exchange() && !c.parallel) sum += c.rounds * c.exposed();
-  return sum;
-}
-
 }  // namespace stagecraft

@@ -60,8 +60,6 @@ void append(Collectives& list, const Collectives& more, bool in_order);
 Seconds cost_of(const Collectives&);
 /// The part of all rounds that an op waits for.
 Seconds exposed_of(const Collectives&);
-/// How long an op that runs alone waits for the exchanges of experts in this list.
-Seconds exposed_exchanges(const Collectives&);
 
 /// Something for each pass of a layer or a stage. `backward` is both gradients in one pass, `recompute` what its
 /// recomputation repeats.

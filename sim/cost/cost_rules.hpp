@@ -39,6 +39,7 @@ struct CostRules {
   std::shared_ptr<const LinkCollectives> links;  ///< Needed by device types without measured collectives.
   bool lists_rounds = false;  ///< Equal collectives of an op stay apart and in the order of the layers.
   bool flows = false;         ///< Programs play collectives as messages on the links.
+  bool braids = false;        ///< Ops that run as one hide each other's collectives of tensor groups.
   /// Collectives of profiles come before computed ones. Empty without profiles, null for types without one.
   IdVector<DeviceTypeId, std::shared_ptr<const Profile>> profiles;
 

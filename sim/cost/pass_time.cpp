@@ -53,6 +53,7 @@ double launch_count(std::span<const Kernel> kernels) {
 
 TimeByClass in_op(TimeByClass pass, Written written) {
   if (written != Written::None) pass.expert = {};
+  if (written == Written::Braided) pass.tensor = {};
   if (written == Written::All) pass.tensor = pass.context = pass.data = {};
   return pass;
 }

@@ -38,9 +38,10 @@ struct TimeClass {
 /// All classes. Their parts sum to the total.
 std::span<const TimeClass> time_class_list();
 
-/// Which collectives of an op a Program writes as instructions of their own: none; the exchanges of experts, which a
-/// forward and a backward that run as one may hide; or all, as messages on the links.
-enum class Written : std::uint8_t { None, Exchanges, All };
+/// Which collectives of an op a Program writes as instructions of their own: none; those that ops which run as one may
+/// hide, which are the exchanges of experts, or these and the collectives of tensor groups; or all, as messages on the
+/// links.
+enum class Written : std::uint8_t { None, Exchanges, Braided, All };
 
 /// A pass without these collectives: the time of the instruction of its op. With `All` it is the computation alone.
 TimeByClass in_op(TimeByClass pass, Written);

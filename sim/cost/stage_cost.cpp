@@ -197,6 +197,7 @@ void add_gathers(const CostTable& costs, const StageShape& stage, DeviceTypeId t
 void set_written(const CostRules& rules, const StageShape& stage, DeviceTypeId type, StageCollectives& c) {
   c.written = written_collectives(rules, stage);
   c.pair_overlap = rules.software.pair_overlap;
+  c.braids = rules.braids;
   if (const int multiprocessors = rules.accelerators[type].multiprocessors; multiprocessors > 0)
     c.taken = std::min(1.0, rules.software.exchange_multiprocessors / multiprocessors);
 }
@@ -329,6 +330,7 @@ OpTimes times_without(const StageCost& c, Written written) {
 
 Written written_collectives(const CostRules& rules, const StageShape& stage) {
   if (rules.flows) return Written::All;
+  if (rules.braids && stage.degrees.tensor > 1) return Written::Braided;
   return rules.software.pair_overlap > 0 && stage.degrees.expert > 1 ? Written::Exchanges : Written::None;
 }
 
@@ -341,17 +343,33 @@ Collectives StageCollectives::joined() const {
 }
 
 bool StageCollectives::writes(const Collective& c) const {
-  return written == Written::All ||
-         (written == Written::Exchanges && c.is_exchange() && c.part != GroupPart::AcrossNodes);
+  if (written == Written::None || written == Written::All) return written == Written::All;
+  const bool is_of_pairs = c.is_exchange() || (written == Written::Braided && c.axis == Axis::Tensor);
+  return is_of_pairs && c.part != GroupPart::AcrossNodes;
+}
+
+double StageCollectives::hidden_share(const Collective& c) const {
+  if (c.axis == Axis::Tensor) return braids ? 1 : 0;
+  return c.is_exchange() ? pair_overlap : 0;
+}
+
+Seconds StageCollectives::hidden(const Collectives& list) const {
+  Seconds sum;
+  for (const Collective& c : list)
+    if (!c.parallel) sum += hidden_share(c) * c.rounds * c.exposed();
+  return sum;
 }
 
 /// Exchanges that a pair hides take a share of the multiprocessors while they run. The slowdown of a pair is that of
 /// both ops together, so the sum over its ops is at most what the pair takes.
 Seconds StageCollectives::least_time(const TimeByClass& pass, const Collectives& list) const {
   const Seconds compute = in_op(pass, written).total();
-  if (written != Written::Exchanges) return compute;
-  const Seconds exposed = exposed_exchanges(list), hidden = pair_overlap * exposed;
-  return std::min(compute + taken * hidden, compute / (1 - taken)) + exposed - hidden;
+  if (written != Written::Exchanges && written != Written::Braided) return compute;
+  Seconds exposed;
+  for (const Collective& c : list)
+    if (writes(c) && !c.parallel) exposed += c.rounds * c.exposed();
+  const Seconds hides = hidden(list);
+  return std::min(compute + taken * hides, compute / (1 - taken)) + exposed - hides;
 }
 
 OpTimes times_in_op(const StageCost& c) { return times_without(c, c.written()); }

@@ -18,6 +18,7 @@ struct StageCollectives {
   Collectives gradient_sum;  ///< Over the devices that have the same parameters.
   Written written = Written::None;
   double pair_overlap = 0;  ///< Share of their exchanges that a forward and a backward that run as one hide.
+  bool braids = false;      ///< Ops that run as one hide all collectives of their tensor groups.
   double taken = 0;         ///< Share of the multiprocessors that an exchange takes from computation next to it.
 
   /// All of one forward, one backward and one update, each of them once.
@@ -25,6 +26,10 @@ struct StageCollectives {
   /// Whether a Program writes this one. Where instructions take their cost, an exchange across nodes has it in the one
   /// inside of them.
   bool writes(const Collective&) const;
+  /// The share that ops which run as one hide of this one.
+  double hidden_share(const Collective&) const;
+  /// What an op of this list that runs alone waits for and, among others that run as one, does not.
+  Seconds hidden(const Collectives&) const;
   /// No device spends less time on an op, alone or in a pair, that has this pass and this list: the instruction, and
   /// the exchanges that no pair hides. Where collectives are messages, the instruction alone.
   Seconds least_time(const TimeByClass& pass, const Collectives&) const;

@@ -193,8 +193,18 @@ Experiment read_experiment(const Scenario& scenario, const Experiment* previous)
   check_prices(e.budget, types);
   if (!e.rules) e.rules = read_cost_rules(*tree, e.cluster);
   if (!e.costs) e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profiles, e.rules);
+  set_braids(e, e.schedule.def->braids);
   with_error_context(*tree, "plan", [&](const Value& part) { e.plan = read_plan_spec(part, *e.cluster); });
   return e;
+}
+
+void set_braids(Experiment& e, bool braids) {
+  braids = braids && e.run.lowering.overlap;
+  if (e.rules->braids == braids) return;
+  auto rules = std::make_shared<CostRules>(*e.rules);
+  rules->braids = braids;
+  e.rules = std::move(rules);
+  e.costs = std::make_shared<const CostTable>(e.model, e.cluster, e.profiles, e.rules);
 }
 
 Experiment load_experiment(const std::string& file, const std::vector<std::string>& sets) {
@@ -251,6 +261,7 @@ Experiment with_order(const Experiment& experiment, const ScheduleSpec& schedule
     set_model(variant);
     variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profiles, variant.rules);
   }
+  set_braids(variant, schedule.def->braids);
   if (read_slices(*experiment.schedule.options).cut || read_slices(*schedule.options).cut) {
     variant.run.packs = read_packs(*variant.source, *variant.model);
     set_slices(variant);
@@ -265,6 +276,7 @@ Experiment with_profile(const Experiment& experiment, Profile profile) {
   variant.cluster = profiled(variant.profiles, *variant.cluster, *variant.source);
   variant.rules = read_cost_rules(*variant.source, variant.cluster);  // They know the links.
   variant.costs = std::make_shared<const CostTable>(variant.model, variant.cluster, variant.profiles, variant.rules);
+  set_braids(variant, variant.schedule.def->braids);
   return variant;
 }
 

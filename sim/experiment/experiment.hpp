@@ -66,6 +66,9 @@ struct Experiment {
 /// Builds what a scenario says. Shares the model, the cluster and the cost table with `previous` where both scenarios
 /// describe them alike. Throws InputError with the place of what cannot be built.
 Experiment read_experiment(const Scenario&, const Experiment* previous = nullptr);
+/// Whether ops that run as one hide each other's collectives of tensor groups, as its schedule says. Nothing hides
+/// anything where a device does one thing at a time.
+void set_braids(Experiment&, bool);
 Experiment load_experiment(const std::string& file, const std::vector<std::string>& sets);
 
 /// A copy to change. It has no hash, because it was never written as a scenario.

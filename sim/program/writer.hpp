@@ -133,7 +133,7 @@ class ProgramWriter {
                                const std::function<void(StageId)>& add_waits);
   const StageCollectives* collectives_on(const Op&, DeviceId) const;
   const Collectives& collectives_of(const Op&, DeviceId) const;
-  bool hides_exchanges(const Op&, DeviceId) const;
+  bool hides_collectives(const Op&, DeviceId) const;
   bool is_pair(std::span<const Op>) const;
   double pair_slowdown(DeviceId, std::span<const Op>) const;
   const PlacedCollective& placed(StageId, const Collective&);

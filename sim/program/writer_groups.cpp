@@ -64,6 +64,7 @@ const StageCollectives* ProgramWriter::collectives_on(const Op& op, DeviceId dev
     case Written::None:
       return nullptr;
     case Written::Exchanges:
+    case Written::Braided:
       return cost(op, replica_on(plan_.stage(op.stage), device)).collectives.get();
     case Written::All:
       break;
@@ -78,32 +79,34 @@ const Collectives& ProgramWriter::collectives_of(const Op& op, DeviceId device) 
   return op.kind == OpKind::Update ? update_collectives_[op.stage] : pass_of(c->passes, op.kind);
 }
 
-/// A forward and a backward that run as one.
+/// A forward and a backward that run as one, or any ops that do and hide each other's collectives.
 bool ProgramWriter::is_pair(std::span<const Op> ops) const {
+  if (cost(ops.front().stage, 0).collectives && cost(ops.front().stage, 0).collectives->braids) return ops.size() > 1;
   const auto has = [&](auto&& matches) { return std::any_of(ops.begin(), ops.end(), matches); };
   return has([](const Op& op) { return op.kind == OpKind::Forward; }) &&
          has([](const Op& op) { return passes_gradient(op.kind); });
 }
 
-bool ProgramWriter::hides_exchanges(const Op& op, DeviceId device) const {
+bool ProgramWriter::hides_collectives(const Op& op, DeviceId device) const {
   const StageCollectives* c = collectives_on(op, device);
-  if (c == nullptr || c->pair_overlap <= 0) return false;
+  if (c == nullptr) return false;
   const Collectives& list = collectives_of(op, device);
-  return std::any_of(list.begin(), list.end(), [](const Collective& o) { return o.is_exchange(); });
+  return std::any_of(list.begin(), list.end(), [&](const Collective& o) { return c->hidden_share(o) > 0; });
 }
 
-/// Time of the computation of a pair over that of its ops alone. While hidden exchanges run, for H seconds, they take a
-/// share s of the multiprocessors: computation of C seconds takes C + s H, or C / (1 - s) where H is longer than that.
+/// Time of the computation of a pair over that of its ops alone. While hidden collectives run, for H seconds, they take
+/// a share s of the multiprocessors: computation of C seconds takes C + s H, or C / (1 - s) where H is longer than
+/// that.
 double ProgramWriter::pair_slowdown(DeviceId device, std::span<const Op> ops) const {
   if (!has_collectives_ || !is_pair(ops)) return 1;
   Seconds compute, hidden;
   double taken = 0;
   for (const Op& op : ops) {
     compute += duration_of(op, replica_on(plan_.stage(op.stage), device));
-    if (!hides_exchanges(op, device)) continue;
+    if (!hides_collectives(op, device)) continue;
     const StageCollectives& c = *collectives_on(op, device);
     taken = c.taken;
-    hidden += c.pair_overlap * exposed_exchanges(collectives_of(op, device));
+    hidden += c.hidden(collectives_of(op, device));
   }
   if (taken == 0 || compute.value <= 0) return 1;
   return std::min(1 + taken * (hidden / compute), 1 / (1 - taken));
@@ -140,11 +143,11 @@ void ProgramWriter::exchange(std::span<const DeviceId> devices, std::size_t firs
 
 void ProgramWriter::write_collectives(std::span<const DeviceId> devices, const Op& op, bool in_pair, bool hidden) {
   const DeviceId first = devices.front();
-  const bool pair_hides = in_pair && hides_exchanges(op, first);
+  const bool pair_hides = in_pair && hides_collectives(op, first);
   for (const Collective& c : collectives_of(op, first)) {
     const StageCollectives& stage = *collectives_on(op, first);
     if (!stage.writes(c)) continue;
-    const double overlap = pair_hides && c.is_exchange() ? stage.pair_overlap : 0;
+    const double overlap = pair_hides ? stage.hidden_share(c) : 0;
     const double exposed = (1 - overlap) * c.exposed_share();
     const double share = hidden ? 1 - exposed : exposed;
     if (share <= 0) continue;

@@ -76,6 +76,7 @@ struct ScheduleDef {
   bool equal_sizes = true;             ///< Needs the same micro-batch size on every stage.
   bool turns = true;                   ///< With `stage`: replicas may take micro-batches in turn.
   VocabularyPasses vocabulary = VocabularyPasses::None;  ///< Needs a plan whose ranks divide the vocabulary.
+  bool braids = false;  ///< Ops that run as one alternate unit by unit, and hide each other's tensor collectives.
   Placement placement = Placement::Any;
   ChunkRange chunks = {};                                          ///< Stages on each rank.
   const config::MapSpec* fields = nullptr;                         ///< Fields of its options in a scenario.

@@ -78,6 +78,14 @@ std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
   return sha256(text);
 }
 
+/// What any of the schedules hides is hidden in the bounds, which do not know the schedule.
+Experiment with_least_times(Experiment e, const std::vector<SchedulingPolicy>& policies) {
+  const bool braids = std::any_of(policies.begin(), policies.end(),
+                                  [](const SchedulingPolicy& p) { return p.schedule && p.schedule->braids; });
+  set_braids(e, braids || e.rules->braids);
+  return e;
+}
+
 }  // namespace
 
 std::string reason_to_stop(const ChoiceOptions& asked, std::chrono::steady_clock::time_point begin) {
@@ -92,7 +100,7 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
       progress_(progress),
       policies_(scheduling_policies(asked.schedules, asked.weights, configured.software(), configured.weights,
                                     asked.own_schedules)),
-      configured_(plan_trained(configured)),
+      configured_(plan_trained(with_least_times(configured, policies_))),
       objective_(asked.objective, configured_, iterations_of(configured)),
       limits_(configured_.experiment, !asked.schedules.empty() || !asked.own_schedules.empty()),
       runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), asked.margin, objective_,

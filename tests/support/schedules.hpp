@@ -51,6 +51,7 @@ inline bool takes(const ScheduleDef& def, int ranks, int micro_batches) {
   if (name == "wpipe") return micro_batches >= 2 * (ranks - 1);
   if (name == "dualpipe") return ranks % 2 == 0 && micro_batches % 2 == 0 && micro_batches >= 2 * ranks;
   if (name == "dualpipev") return micro_batches >= 2 * ranks;
+  if (name == "stp") return micro_batches >= 3 * ranks - 1;
   if (name == "chimera") return ranks % 2 == 0 && micro_batches >= 2;
   if (name == "gems") return micro_batches >= 2;
   return (name != "seq1f1b" && name != "slimpipe") || micro_batches % 2 == 0;

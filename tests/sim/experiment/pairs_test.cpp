@@ -127,4 +127,44 @@ TEST_CASE("a device that does one thing at a time waits for its exchanges of exp
   CHECK(seconds("dualpipev", false) > seconds("dualpipev", true));
 }
 
+namespace {
+
+/// A scenario with a tensor group of two and a V over two ranks.
+std::string braided(const std::string& run) {
+  return "model: {base: gpt2-medium, override: {layers: 8}}\n" + cluster("h100-sxm", 1) +
+         "plan: {planner: balanced, stages: 4, group: {tensor: 2}}\nrun: {micro_batches: 8, iterations: 1, " + run +
+         "}\nsoftware: plain\n";
+}
+
+}  // namespace
+
+TEST_CASE("with stp only ops that run alone show what their tensor groups exchange") {
+  const CompiledExperiment c = compiled(braided("schedule: stp"));
+  const StageCosts& costs = c.costs;
+  const DeviceId device{0};
+  double expected = 0, shown = 0;
+  bool in_pair = false;
+  for (const Op& op : c.schedule.row(device)) {
+    const bool alone = !in_pair && !op.fused;
+    in_pair = op.fused;
+    if (!alone || op.kind == OpKind::Update) continue;
+    const EachPass<TimeByClass>& passes = costs.at(op.stage, 0).passes;
+    expected += (op.kind == OpKind::Forward    ? passes.forward
+                 : op.kind == OpKind::Backward ? passes.backward
+                                               : passes.weight_gradient)
+                    .tensor.value;
+  }
+  for (const InstructionId n : c.program.instructions.ids())
+    if (const Instruction& i = c.program.at(n); i.kind == InstructionKind::Collective && i.device == device)
+      shown += c.program.collectives[i.payload].hidden ? 0 : i.duration.value;
+  CHECK(expected > 0);
+  CHECK(shown == doctest::Approx(expected).epsilon(1e-9));
+  const auto seconds = [](const std::string& run_fields) {
+    return run(compiled(braided(run_fields)), "ideal").report.period.value;
+  };
+  CHECK(seconds("schedule: stp") < seconds("schedule: zb-v"));
+  CHECK(seconds("schedule: stp") < seconds("schedule: stp, overlap: false"));
+  CHECK(seconds("schedule: stp, collectives: flows") == doctest::Approx(seconds("schedule: stp")).epsilon(0.02));
+}
+
 }  // namespace stagecraft::pairs_test

@@ -161,6 +161,27 @@ TEST_CASE("dualpipe: (p / 2 - 1)(2F + I - W) with F >= I, p + 1 alive; dualpipev
     }
 }
 
+// The published bubble is (p - 1)(F + I - W) where F = W. Its peak counts a chunk until its input gradient is there.
+TEST_CASE("stp: (p - 1)(3F + I - 3W) with F >= I and F >= W, 3p without an input gradient") {
+  const ScheduleDef& def = get_from(schedules::catalog(), "schedule", "stp");
+  for (const int p : {2, 4, 8, 16})
+    for (const int m : {3 * p - 1, 3 * p, 4 * p}) {
+      CAPTURE(p);
+      CAPTURE(m);
+      for (const Times t : {Times{1, 1, 1}, Times{1, 1, 0.5}, Times{2, 1.5, 1}})
+        CHECK(figures("stp", p, 2, m, t).bubble == (p - 1) * (3 * t.forward + t.input - 3 * t.weight));
+      const Schedule schedule = test::build("stp", plan_for(def, p, 2, m));
+      for (const std::vector<Op>& row : schedule.ranks) {
+        int alive = 0, most = 0;
+        for (const Op& op : row) {
+          alive += op.kind == OpKind::Forward ? 1 : passes_gradient(op.kind) ? -1 : 0;
+          if (!op.fused) most = std::max(most, alive);
+        }
+        CHECK(most == 3 * p);
+      }
+    }
+}
+
 TEST_CASE("chimera with F = B has a bubble of (p - 2) / (2m + p - 2), and p/2 + 1 to p alive") {
   for (const int p : kRanks)
     for (const int m : {p, 2 * p, 3 * p, 5 * p}) {

@@ -43,7 +43,7 @@ TEST_CASE("messages of a micro-batch: 2(p - 1), 2(pv - 1) in a loop, 4(p - 1) in
       CHECK(figures(name, p, 1, m, test::kUnitTimes).messages == 2 * (p - 1));
     for (const char* name : {"chimera", "gems", "dualpipe"})
       CHECK(figures(name, p, 2, m, test::kUnitTimes).messages == 2 * (p - 1));
-    for (const char* name : {"zb-v", "zb-v-auto", "v-half", "v-min", "1f1b-v", "dualpipev", "v-adaptive"})
+    for (const char* name : {"zb-v", "zb-v-auto", "v-half", "v-min", "1f1b-v", "dualpipev", "stp", "v-adaptive"})
       CHECK(figures(name, p, 2, m, test::kUnitTimes).messages == 4 * (p - 1));
     for (const int v : {2, 4}) {
       for (const char* name : {"interleaved", "interleaved-zb", "looped-bfs", "group-interleaved"})

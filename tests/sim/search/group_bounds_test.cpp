@@ -47,6 +47,8 @@ Order random_order(Rng& rng) {
                                       {"dualpipe", 1},
                                       {"dualpipev", 2},
                                       {"dualpipev", 2},
+                                      {"stp", 2},
+                                      {"stp", 2},
                                       {"interleaved", 2, "overlap_moe: true"},
                                       {"interleaved", 2, "overlap_moe: true"},
                                       {"synthesised", 1, "effort: 0.05"},
