@@ -10,7 +10,7 @@ namespace stagecraft {
 
 /// The options `group` and `shard` of planners that divide stages over groups of devices.
 config::Field device_group_field();
-config::Field dispatcher_field();  ///< That of a group, and of published runs.
+config::Field dispatcher_field();  ///< For a group, and for published runs.
 config::Field shard_field();
 
 /// Why a plan with this option, `group` or `shard`, cannot be for a planner without it.

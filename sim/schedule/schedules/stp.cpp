@@ -56,11 +56,13 @@ void drain(int rank, int ranks, BraidedRow& row) {
 }
 
 void stp_order(const RankInput& r, RankOps& ops) {
-  const int least = 3 * r.ranks - 1;
-  require_micro_batches(r.micro_batches >= least, "stp", fmt::format("at least {}", least), r.micro_batches);
+  const int min_micro_batches = 3 * r.ranks - 1;
+  require_micro_batches(r.micro_batches >= min_micro_batches, "stp", fmt::format("at least {}", min_micro_batches),
+                        r.micro_batches);
   BraidedRow row(ops);
   warm_up(r.rank, r.ranks - 1 - r.rank, row);
-  const int whole = 2 * (r.micro_batches - least) + 1 + r.rank;  // Then `rank` more, whose weight gradients wait.
+  // Then `rank` more pairs, whose weight gradients wait.
+  const int whole = 2 * (r.micro_batches - min_micro_batches) + 1 + r.rank;
   for (int i = 0; i < whole + r.rank; ++i) {
     const int chunk = i % 2 == 0 ? 1 : 0;
     row.forward(chunk), row.braid();

@@ -172,12 +172,12 @@ TEST_CASE("stp: (p - 1)(3F + I - 3W) with F >= I and F >= W, 3p without an input
         CHECK(figures("stp", p, 2, m, t).bubble == (p - 1) * (3 * t.forward + t.input - 3 * t.weight));
       const Schedule schedule = test::build("stp", plan_for(def, p, 2, m));
       for (const std::vector<Op>& row : schedule.ranks) {
-        int alive = 0, most = 0;
+        int alive = 0, peak = 0;
         for (const Op& op : row) {
           alive += op.kind == OpKind::Forward ? 1 : passes_gradient(op.kind) ? -1 : 0;
-          if (!op.fused) most = std::max(most, alive);
+          if (!op.fused) peak = std::max(peak, alive);
         }
-        CHECK(most == 3 * p);
+        CHECK(peak == 3 * p);
       }
     }
 }
