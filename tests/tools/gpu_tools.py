@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tools/gpu_check and tools/gpu_torch where there is no GPU: gpu_tools.py. Programs and PyTorch are stand-ins that note what they
+"""tools/gpu_check, tools/gpu_torch and tools/gpu_file where there is no GPU: gpu_tools.py. Programs and PyTorch are stand-ins that note what they
 are asked for, so this says what would be run and how results are read, and nothing of speed."""
 import importlib.machinery
 import importlib.util
@@ -12,25 +12,25 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import time
 import unittest
 import unittest.mock
 
 root = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path.insert(0, str(root / "tests/support"))
+sys.path[:0] = [str(root / "tests/support"), str(root / "tools")]
 from processes import HUNG, never_signaled, stat, wait_until, with_words  # noqa: E402
 
 HANGS = "sleep 1000000"
+ROWS = "--rows", "first look/kernels/runs"
 
 
 def gpu_check_with(**seconds):
     """Words that start gpu_check with these seconds for rows, and for all others more than any machine takes."""
     script = (f"import sys; sys.argv[0] = 'gpu_check'; sys.path.insert(0, {str(root / 'tests/tools')!r})\n"
               f"import gpu_tools; g = gpu_tools.load('gpu_check')\n"
-              f"g.PLAN.update({{name: {HUNG} for name in g.PLAN}}, **{seconds})\nsys.exit(g.main())")
+              f"g.PLAN.update({{name: row._replace(seconds={seconds}.get(name, {HUNG})) for name, row in g.PLAN.items()}})\nsys.exit(g.main())")
     return [sys.executable, "-B", "-c", script, "--limit", str(1000 * HUNG)]
 
-
-UNLIMITED = gpu_check_with()
 
 NO_TORCH = "raise ImportError('not here')\n"
 
@@ -66,27 +66,27 @@ echo "$0 $* on GPU ${CUDA_VISIBLE_DEVICES:-any}${STAGECRAFT_EMULATED_GPUS:+ of $
 case "$0 $* " in *$FAILS*) eval "$HOW" ;; esac
 out() { while [ $# -gt 0 ]; do [ "$1" = --out ] && echo "$2"; shift; done; }
 case "$0 $* " in
-  *" doctor "*) echo "           CUDA 13.0, driver for 13.0"; echo "           GPU 0: ${GPU:-NVIDIA Stand-in}, 1 GiB" ;;
+  *" doctor "*) echo "           CUDA 13.0, driver for 13.0"; echo "           GPU 0: ${GPU:-NVIDIA Stand-in}, 1 GiB, 100 multiprocessors in 12 groups" ;;
   *" --version "*) echo 'stagecraft 1.2.3 (abcdef0)' ;;
-  *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [3.0, 4.0], "weights_sha256": "00"},'
-    echo '"enqueued": {"by_calls_s": 0.25, "by_graph_s": 0.125, "graph_launches": 5}}'
-    folder=$(out "$@"); [ -z "$folder" ] || { mkdir -p "$folder"; echo "$SPANS" >"$folder/spans.csv"; } ;;
   *" profile "*) printf 'schema: profile/1\\noperation: 1.5 us\\nmachine: "%s"\\ndate: "%s"\\n' "$MACHINE" "$(date -u +%F)" >"$(out "$@")" ;;
   *" validate "*) mkdir -p "$(out "$@")"
     echo '{"schema": "validation/1", "title": "a", "iteration_s": {"simulated": 1.1, "measured": 1.0, "error": 0.1},' \
       '"measured": {"backend": "cuda", "clock": "device", "machine": "'"$MACHINE"'"}}' >"$(out "$@")/validation.json" ;;
+  *" run "*) echo '{"period_s": 0.5, "learnt": {"losses": [3.0, 4.0], "weights_sha256": "00"},' \
+      '"provenance": {"machine": "'"$MACHINE"'"}, "enqueued": {"by_calls_s": 0.25, "by_graph_s": 0.125, "graph_launches": 5,' \
+      '"timed_products": ["a: 1 of 8"], "attention": ["b: cuDNN 9"]}}' ;;
   *first_run*) echo '{"events": {"a": true}, "gaps": {"one_stream": {"eager_us": 3.0, "in_graph_us": 2.0}}, "ceilings":'
-    echo '[{"precision": "bf16", "best_flops_per_s": 1e13}, {"precision": "stored_bf16", "best_flops_per_s": 4e13}]'; eval "$LATER"
+    echo '[{"precision": "bf16", "best_flops_per_s": 1e13}, {"precision": "stored_bf16", "best_flops_per_s": 4e13}], "matrix_products": {"points": ['
+    echo '{"precision": "bf16", "target": 16, "partitions": 8, "multiprocessors": 16, "all_busy_flops_per_s_each": 8e12},'
+    echo '{"precision": "bf16", "target": 32, "partitions": 4, "multiprocessors": 32, "all_busy_flops_per_s_each": 2e13}]}'; eval "$LATER"
     echo '}' ;;
 esac
 """
 
-SPANS = """kind,start_ns,end_ns
-forward,0,1000
-message,900,1500
-backward,3000,4000
-forward,9000,9500
-backward,11500,12000"""
+# Tools of the driver and of the toolkit. Their words are in tests/tools/gpu_reports.
+TOOLS = {"nvidia-smi": f'cat "{root}/tests/tools/gpu_reports/${{SMI:-nvidia-smi-570.txt}}"',
+         "ncu": f"""while [ "$1" != --log-file ]; do shift; done; cp "{root}/tests/tools/gpu_reports/${{NCU:-ncu.csv}}" "$2" """,
+         "cuobjdump": f'cat "{root}/tests/tools/gpu_reports/${{SASS:-sass.txt}}"', "compute-sanitizer": ":"}
 
 
 def load(name):
@@ -118,11 +118,11 @@ class Torch(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([(r["torch"], r["precision"], r["how"]) for r in rows],
-                         [("0.0", p, h) for h in ("one stream", "one stream, CUDA graph", "pipelining, 1 process",
-                                                  "one stream, compiled") for p in ("exact", "tf32", "bf16")])
+                         [("0.0", p, h) for h in ("one stream", "one stream, CUDA graph", "one stream, compiled (max-autotune)")
+                          for p in ("exact", "tf32", "bf16")])
         for row in rows[:3]:
             self.assertGreater(row["seconds"], 0)
-        for first, what in ((3, "CUDA graphs are"), (6, "pipelining is"), (9, "compiled models are")):
+        for first, what in ((3, "CUDA graphs are"), (6, "compiled models are")):
             for row in rows[first:first + 3]:
                 self.assertEqual(row["why_not"], f"RuntimeError: {what} measured on GPUs only")
         iterations = 3 * (4 + 2)  # Of three precisions, two more than count.
@@ -131,6 +131,14 @@ class Torch(unittest.TestCase):
         self.assertEqual(seen["rounded"][::6], [False, False, True])
         one = [[8, 32]] + 2 * [[8, 24], [8, 8], [8, 32], [32, 8]]  # The head is made first.
         self.assertEqual(seen["linear"], 3 * one)
+
+    def test_runs_the_precisions_and_ways_that_were_asked_for(self):
+        done, seen = self.run_with(TORCH, "--device", "cpu", "--precisions", "bf16", "--ways", "eager", "compiled")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([(r["precision"], r["how"]) for r in rows],
+                         [("bf16", "one stream"), ("bf16", "one stream, compiled (max-autotune)")])
+        self.assertEqual((set(seen["products"]), set(seen["rounded"])), ({"highest"}, {True}))
 
 
 class File(unittest.TestCase):
@@ -144,7 +152,7 @@ class File(unittest.TestCase):
     PROFILE = 'schema: profile/1\nmachine: "a machine, 4 partitions of 32 of the 132 multiprocessors of NVIDIA H0"\ndate: "2026-01-02"\n'
 
     def filed(self, head=None, run=None, profile=None, more=(), words=()):
-        files = {"check.json": json.dumps({**self.HEAD, **(head or {})}),
+        files = {"first.json": json.dumps({**self.HEAD, **(head or {})}), "ncu.csv": "", "nvidia-smi-before.txt": "", "nccl-a-1.log": "",
                  "profiles/h0-4-parts.yaml": self.PROFILE if profile is None else profile,
                  "validated/h0-gpipe-4-parts.json": json.dumps({**self.RUN, **(run or {})}), **dict(more)}
         with tempfile.TemporaryDirectory() as folder:
@@ -164,7 +172,7 @@ class File(unittest.TestCase):
     def test_a_sound_result_is_filed_with_its_origin(self):
         done, written = self.filed()
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        self.assertEqual(sorted(written), ["models/profiles/h0-4-parts.yaml", "scenarios/validated/h0-check.json",
+        self.assertEqual(sorted(written), ["models/profiles/h0-4-parts.yaml", "scenarios/validated/h0-first.json",
                                            "scenarios/validated/h0-gpipe-4-parts.json"])
         self.assertEqual(done.stdout.splitlines()[:2], ["NVIDIA H0, driver 580.1, 2026-01-02, 1.2.3 (abcdef0)", "  graphs: over 5 s"])
         self.assertEqual(json.loads(written["scenarios/validated/h0-gpipe-4-parts.json"]), self.RUN)
@@ -193,7 +201,7 @@ class File(unittest.TestCase):
             old.parent.mkdir(parents=True)
             old.write_text("old")
             with tarfile.open(place / "a.tar", "w") as tar:
-                for name, one in (("check.json", self.HEAD), ("validated/h0-gpipe-4-parts.json", self.RUN)):
+                for name, one in (("first.json", self.HEAD), ("validated/h0-gpipe-4-parts.json", self.RUN)):
                     member = tarfile.TarInfo(name)
                     member.size = len(json.dumps(one))
                     tar.addfile(member, io.BytesIO(json.dumps(one).encode()))
@@ -210,12 +218,21 @@ class StandIns(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.place = pathlib.Path(self.folder.name)
         self.out = self.place / "out/check.json"
+        (self.place / "tools").mkdir()
         for name in load("gpu_check").PROGRAMS:
-            (self.place / name).write_text(PROGRAM)
-            (self.place / name).chmod(0o755)
+            self.add_program(self.place / name, PROGRAM)
 
     def tearDown(self):
         self.folder.cleanup()
+
+    @staticmethod
+    def add_program(file, text):
+        file.write_text(text)
+        file.chmod(0o755)
+
+    def add_tools(self):
+        for name, text in TOOLS.items():
+            self.add_program(self.place / "tools" / name, f'#!/bin/sh\necho "$0 $* on GPU any" >>"$NOTES"\n{text}\n')
 
     def start(self, torch=NO_TORCH, fails="none", how="echo broken; exit 1", later="", runs=HUNG, words=(), **more):
         """Starts gpu_check with `runs` seconds for the runs."""
@@ -223,9 +240,14 @@ class StandIns(unittest.TestCase):
         return subprocess.Popen([*gpu_check_with(runs=runs), "--bin", str(self.place), "--out", str(self.out), *words],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=never_signaled,
                                 env={**os.environ, "PYTHONPATH": str(self.place), "NOTES": str(self.place / "notes"), "FAILS": fails,
-                                     "HOW": how, "LATER": later, "SPANS": SPANS, "CUDA_VISIBLE_DEVICES": "", "STAGECRAFT_EMULATED_GPUS": "",
+                                     "HOW": how, "LATER": later, "CUDA_VISIBLE_DEVICES": "", "STAGECRAFT_EMULATED_GPUS": "", "OUT": "",
+                                     "CUDA_HOME": "/nowhere",
                                      "MACHINE": "4 partitions of 32 of the 132 multiprocessors of NVIDIA Stand-in", **more,
-                                     "PATH": os.path.dirname(sys.executable) + ":/usr/bin:/bin"})
+                                     "PATH": f"{self.place}/tools:{os.path.dirname(sys.executable)}:/usr/bin:/bin"})
+
+    def notes(self):
+        """What the stand-ins were asked for."""
+        return (self.place / "notes").read_text().splitlines()
 
     def run_with(self, **how):
         with self.start(**how) as one:
@@ -236,7 +258,7 @@ class StandIns(unittest.TestCase):
     def expect_only(self, name, result, rows=None, **how):
         """One row fails in this way, and no other of `rows`, or of some rows of each kind. That all rows can pass is shown in
         test_a_whole_run_ends_with_a_table_and_files."""
-        some = rows or f"{name}/kernels/losses, fp64*/*2 parts/exact, one stream"
+        some = rows or f"{name}/kernels/losses, fp32*/*2 parts/exact, one stream"
         code, text, _, _, rows = self.run_with(words=("--rows", some), **how)
         self.assertEqual(code, 1)
         self.assertEqual({n: r["result"] for n, r in rows.items() if r["result"] not in ("ok", "not here")}, {name: result})
@@ -245,85 +267,109 @@ class StandIns(unittest.TestCase):
 
 
 class Check(StandIns):
-    def test_a_whole_run_ends_with_a_table_and_files(self):
+    def test_both_calls_end_with_a_table_and_files(self):
         code, text, log, file, rows = self.run_with()
         self.assertEqual(code, 0, text + log)
         lines = text.splitlines()
-        self.assertEqual(lines[0], "NVIDIA Stand-in")
-        self.assertEqual([line.split("  ")[1].strip() for line in lines[1:len(rows) + 1]], list(rows))
+        self.assertEqual(lines[:2], ["NVIDIA Stand-in", "  clocks before: there is no nvidia-smi"])
+        self.assertEqual([line.split("  ")[1].strip() for line in lines[2:len(rows) + 2]], list(rows))
         self.assertEqual((file["device"], file["commit"], "emulated" in file), ("NVIDIA Stand-in", "1.2.3 (abcdef0)", False))
         self.assertRegex(file["date"], r"^20\d\d-\d\d-\d\d$")
         self.assertEqual(list(rows), list(load("gpu_check").PLAN))
-        self.assertEqual(rows["PyTorch"]["result"], "not here")
-        self.assertEqual(sum(name.startswith(("gpipe", "1f1b", "2bw", "graph,")) for name in rows), 13)
-        self.assertEqual((file["shape"], file["loopback"]), ("large", True))
+        self.assertEqual({name: (row["result"], row["why"]) for name, row in rows.items() if row["result"] != "ok"},
+                         {"PyTorch": ("not here", "no PyTorch here"), "ncu": ("not here", "there is no ncu"),
+                          "sass": ("not here", "there is no cuobjdump"),
+                          **{name: ("not here", "there is no compute-sanitizer") for name in ("memcheck", "racecheck", "initcheck")}})
+        self.assertIn("clocks, power and throttle reasons are not known: there is no nvidia-smi", text)
+        self.assertEqual(file["loopback"], True)
         self.assertIn("kernel", file)
-        self.assertEqual((rows["2bw, 8 parts"]["simulated_ms"], rows["2bw, 8 parts"]["error"]), (1100, 0.1))
+        self.assertEqual((rows["gpipe, 8 parts"]["simulated_ms"], rows["gpipe, 8 parts"]["error"]), (1100, 0.1))
         self.assertEqual(rows["whole numbers on cuda"]["largest_difference"], 0)
+        self.assertEqual(rows["run, mixed"]["attention"], ["b: cuDNN 9"])
+        self.assertEqual(rows["mixed, 8 parts"]["timed_products"], ["a: 1 of 8"])
         self.assertEqual(sorted(p.name for p in (self.out.parent / "profiles").iterdir()),
-                         [f"stand-in-{n}.yaml" for n in ("2-parts", "4-parts-nccl", "4-parts", "8-parts")])
+                         [f"stand-in-{n}.yaml" for n in ("2-parts", "4-parts-big", "4-parts-nccl", "4-parts", "8-parts")])
         one = json.loads((self.out.parent / "validated/stand-in-gpipe-2-parts.json").read_text())
         self.assertEqual({key: one[key] for key in ("schema", "device", "driver", "commit", "date")},
                          {"schema": "validation/1", "device": "NVIDIA Stand-in", "driver": file["driver"],
                           "commit": "1.2.3 (abcdef0)", "date": file["date"]})
-        notes = (self.place / "notes").read_text()
-        for words in ("cluster.parts=8", "run.gpu.precision=bf16", "run.gpu={timing: off, graph: true}", "run.gpu.messages=nccl"):
-            self.assertIn(words, notes)
-        for words in notes.splitlines():  # Where all GPUs were seen those rows would take whole ones.
-            parts = "carved-gpu" in words
-            self.assertTrue(words.endswith("on GPU 0" if parts else "on GPU any"), words)
+        self.expect_words()
         self.expect_figures(text, file)
 
+    def expect_words(self):
+        """What the programs were asked for."""
+        notes = self.notes()
+        for words in ("cluster.parts=8", "run.gpu.precision=bf16", "run.gpu={timing: off, graph: true}", "run.gpu.messages=nccl",
+                      "cluster.multiprocessors=100"):
+            self.assertTrue([n for n in notes if words in n], words)
+        for words in notes:  # Where all GPUs were seen rows on parts would take whole ones.
+            parts = "carved-gpu" in words
+            self.assertTrue(words.endswith("on GPU 0" if parts else "on GPU any"), words)
+        big = [n for n in notes if "model.hidden=2048" in n]
+        self.assertTrue(all("run.micro_batches=8" in n and ("carved-gpu" not in n or "precision=tf32" in n or "precision=mixed" in n)
+                            for n in big))
+        self.assertEqual(sum("cpu-transformer" in n for n in big), 6)  # Mixed three times.
+        self.assertEqual(sum("validate" in n for n in big), 3)
+
     def test_rows_that_ran_on_whole_gpus_fail_and_leave_no_files(self):
-        code, text, *_, rows = self.run_with(MACHINE="4 x Stand-in", CUDA_VISIBLE_DEVICES="3,5")
+        code, text, *_, rows = self.run_with(MACHINE="4 x Stand-in", CUDA_VISIBLE_DEVICES="3,5", words=("--rows", "* 2 parts/* 4 parts, NCCL/mixed*"))
         self.assertEqual(code, 1)
         wrong = [name for name, row in rows.items() if row["result"] not in ("ok", "not here")]
         self.assertEqual(wrong, [name for name in rows if " parts" in name])
         self.assertEqual({(rows[name]["result"], rows[name]["why"]) for name in wrong}, {("not on parts", "it ran on 4 x Stand-in")})
         self.assertEqual([list((self.out.parent / kind).iterdir()) for kind in ("profiles", "validated")], [[], []])
-        notes = (self.place / "notes").read_text().splitlines()
-        self.assertEqual({n.split(" on GPU ")[1] for n in notes if "carved-gpu" in n}, {"3"})
+        self.assertEqual({n.split(" on GPU ")[1] for n in self.notes() if "carved-gpu" in n}, {"3"})
 
     def expect_figures(self, text, file):
-        # 3 * 64 samples * (16 layers * (24 * 256 * 512^2 + 4 * 256^2 * 512) + 2 * 256 * 512 * 8000 words) in 0.5 s, of 1e13.
-        share = 3 * 64 * (16 * (24 * 256 * 512**2 + 4 * 256**2 * 512) + 2 * 256 * 512 * 8000) / 0.5 / 1e13
-        self.assertAlmostEqual(file["facts"]["share_of_gemm_ceiling"]["bf16, one stream"], share)
-        self.assertNotIn("exact, one stream", file["facts"]["share_of_gemm_ceiling"])  # Its ceiling was not measured.
+        # 3 * 32 samples * (4 layers * (24 * 1024 * 2048^2 + 4 * 1024^2 * 2048) + 2 * 1024 * 2048 * 8000 words) in 0.5 s, of 1e13.
+        share = 3 * 32 * (4 * (24 * 1024 * 2048**2 + 4 * 1024**2 * 2048) + 2 * 1024 * 2048 * 8000) / 0.5 / 1e13
+        rows = {row["check"]: row for row in file["checks"]}
+        self.assertAlmostEqual(rows["bf16, one stream"]["share_of_gemm"], share)
+        self.assertAlmostEqual(rows["mixed, one stream, run 3"]["share_of_gemm"], share / 4)  # Its ceiling is of numbers stored in bf16.
+        self.assertNotIn("share_of_gemm", rows["exact, one stream"])  # Its ceiling was not measured.
         self.assertEqual(file["facts"]["bf16_over_stored_bf16"], 0.25)
-        row = next(r for r in file["checks"] if r["check"] == "bf16, one stream")
-        self.assertAlmostEqual(row["share_of_stored_bf16"], share / 4)
+        self.assertAlmostEqual(file["facts"]["products_on_8_parts_over_4"], (8 / 16) / (20 / 32))
         self.assertEqual(file["facts"]["period_without_events_ms"], {"calls, no events": 500, "graphs": 500})
-        self.assertEqual(file["facts"]["gap_between_ops_us"]["exact"], 2)  # The median of 2, 5 and 2.
         self.assertEqual((file["facts"]["launch_eager_us"], file["facts"]["launch_in_graph_us"]), (3, 2))
         self.assertEqual((file["facts"]["enqueue_calls_ms"], file["facts"]["enqueue_graph_ms"]), (250, 125))
-        self.assertIn("gap 2 us", next(line for line in text.splitlines() if "exact, one stream" in line))
+
+    def test_rows_that_repeat_each_other_have_a_smallest_a_median_and_a_largest(self):
+        how = """echo "{\\"period_s\\": 0.$(grep -c precision=mixed "$NOTES"), \\"learnt\\": {}, \\"enqueued\\": {}}"; exit 0"""
+        code, text, log, file, rows = self.run_with(words=("--rows", "mixed, one stream*/1f1b, 4 parts*"), fails="precision=mixed", how=how)
+        self.assertEqual(code, 0, text + log)
+        facts = file["facts"]
+        self.assertEqual(facts["mixed, one stream, repeated"], {"runs": 3, "min_ms": 100, "median_ms": 200, "max_ms": 300})
+        self.assertEqual(facts["1f1b, 4 parts, repeated"]["runs"], 3)
+        self.assertIn("mixed, one stream, repeated: runs 3, min_ms 100, median_ms 200, max_ms 300", text)
 
     def test_our_time_over_that_of_pytorch(self):
-        line = '{"torch": "9.9", "precision": "tf32", "how": "one stream", "seconds": 0.25}'
-        other = line.replace("one stream", "pipelining").replace("0.25", "null")
-        graph = line.replace("one stream", "one stream, CUDA graph").replace("0.25", "0.125")
-        torch = f"import sys\nprint('{line}')\nprint('{other}')\nprint('{graph}')\nsys.exit(0)"
-        code, text, _, file, rows = self.run_with(torch=torch)
+        line = '{"torch": "9.9", "precision": "bf16", "how": "one stream", "seconds": 0.25}'
+        other = line.replace("one stream", "one stream, CUDA graph").replace("0.25", "null")
+        fast = line.replace("one stream", "one stream, compiled (max-autotune)").replace("0.25", "0.125")
+        torch = f"import sys\nprint(sys.argv, file=open({str(self.place / 'asked')!r}, 'w'))\n"
+        torch += "".join(f"print('{x}')\n" for x in (line, other, fast)) + "sys.exit(0)"
+        code, text, _, file, rows = self.run_with(torch=torch, words=("--rows", "mixed, one stream/PyTorch"))
         self.assertEqual(code, 0, text)
-        self.assertEqual(file["facts"]["ours_over_pytorch"], {"tf32, one stream": 2, "tf32, one stream, CUDA graph": 4})
-        self.assertEqual((rows["PyTorch, tf32, pipelining"]["result"], rows["PyTorch"]["version"]), ("not run", "9.9"))
+        self.assertEqual(file["facts"]["ours_over_pytorch"], {"bf16, one stream": 2, "bf16, one stream, compiled (max-autotune)": 4})
+        self.assertEqual((rows["PyTorch, bf16, one stream, CUDA graph"]["result"], rows["PyTorch"]["version"]), ("not run", "9.9"))
+        self.assertIn("'--precisions', 'bf16', '--ways', 'eager', 'compiled'", (self.place / "asked").read_text())
         # What was measured before it came to an end is kept.
         torch = f"import os\nprint('{line}', flush=True)\nos.abort()"
-        _, _, _, file, rows = self.run_with(torch=torch)
-        self.assertEqual((rows["PyTorch"]["result"], rows["PyTorch, tf32, one stream"]["ours_over_theirs"]), ("exit -6", 2))
+        _, _, _, file, rows = self.run_with(torch=torch, words=("--rows", "mixed, one stream/PyTorch"))
+        self.assertEqual((rows["PyTorch"]["result"], rows["PyTorch, bf16, one stream"]["ours_over_theirs"]), ("exit -6", 2))
 
     def test_what_fails_costs_its_row_and_the_exit_code(self):
         self.assertIn("broken", self.expect_only("runs", "exit 1", fails="run_on_gpu*exclude")["output"])
         self.expect_only("kernels", "exit 77", fails="kernels_on_gpu", how="exit 77")
         self.expect_only("runs", "exit -11", fails="run_on_gpu*exclude", how="kill -11 $$")
         self.expect_only("graphs", "unreadable", fails="graph:", how="head -c 100000 /dev/urandom; exit 0")
-        self.expect_only("2bw, 2 parts", "unreadable", fails="parts=2*schedule=2bw", how="exit 0")
-        self.expect_only("exact, one stream", "unreadable", fails="exact-1*precision=exact",
+        self.expect_only("gpipe, 2 parts", "unreadable", fails="parts=2*schedule=gpipe", how="exit 0")
+        self.expect_only("exact, one stream", "unreadable", fails="precision=exact",
                          how="echo '{\"period_s\": \"x\"}'; exit 0")
 
     def test_a_profile_that_fails_leaves_validations_to_measure_themselves(self):
         self.expect_only("profile, 8 parts", "exit 4", rows="*4 parts/*8 parts", fails="profile*parts=8", how="exit 4")
-        notes = (self.place / "notes").read_text().splitlines()
+        notes = self.notes()
         self.assertFalse([n for n in notes if "validate" in n and "parts=8" in n and "--set profile=" in n])
         self.assertTrue([n for n in notes if "validate" in n and "parts=4" in n and "--set profile=" in n])
 
@@ -353,27 +399,51 @@ class Check(StandIns):
             carving = json.dumps([{"launched": {"disjoint": disjoint, "partitions": [{"granted": 8, "used": used}]}}])
             self.expect_only("first look", "parts are not apart", later=f"echo ', \"carving\": '; echo '{carving}'")
 
-    def test_the_plan_fits_its_time_and_a_late_check_keeps_its_own(self):
+    def test_a_late_row_keeps_its_time_and_rows_at_the_end_are_left_out(self):
+        check = load("gpu_check").Check(self.place, self.out, self.out, "a", "b", False, {}, 40, 100.0)
+
+        def time_for(seconds, to_come, elapsed):
+            check.to_come = to_come
+            with unittest.mock.patch("gpu_rows.time.monotonic", return_value=100.0 + elapsed):
+                return check.time_for(seconds)
+
+        self.assertEqual(time_for(10, {"b": 20, "c": 5}, 0), 15)  # Its 10 and the 5 that are spare.
+        self.assertEqual(time_for(5, {}, 0), 15)  # At most 3 times its own.
+        self.assertEqual(time_for(20, {"c": 5}, 15), 20)
+        self.assertEqual(time_for(10, {"c": 5, "d": 10, "e": 1}, 15), 10)  # 25 are left, so e has no time, and d none to give away.
+        self.assertEqual(time_for(30, {}, 15), 0)
+
+    def test_each_call_fits_its_time_and_the_smoke_test_25_seconds(self):
         g = load("gpu_check")
-        self.assertLessEqual(sum(g.PLAN.values()), g.LIMIT)
-        check = g.Check(self.place, self.out, "a", "b", False, {"a": 10, "b": 20, "c": 5}, 40, {}, 1, 1)
-        self.assertAlmostEqual(check.time_for("a"), 15, delta=1)  # Its 10 and the 5 that are spare; at most 3 times its own.
-        check.begin -= 15
-        self.assertAlmostEqual(check.time_for("b"), 20, delta=1)
-        self.assertAlmostEqual(check.time_for("c"), 15, delta=1)
+        for call, calls in g.CALLS.items():
+            self.assertLessEqual(sum(row.seconds for row in g.PLAN.values() if row.call in calls), g.LIMIT, call)
+            self.assertLessEqual(g.LIMIT, 330)
+            done = subprocess.run([sys.executable, str(root / "tools/gpu_check"), call, "--list"], capture_output=True, text=True)
+            rows = [name for name, row in g.PLAN.items() if row.call in calls]
+            self.assertEqual([line.split(" s  ")[1] for line in done.stdout.splitlines()], [*rows, "expected for all"])
+            seconds = sum(g.PLAN[name].seconds for name in rows)
+            self.assertEqual(int(done.stdout.splitlines()[-1].split()[0]), seconds)
+            self.assertRegex((root / "backends/cuda/README.md").read_text(), rf"(?m)^\| `\./check {call}` .*\| {seconds} \|$")
+        self.assertLessEqual(sum(row.seconds for row in g.PLAN.values() if row.call == "smoke"), 25)
+        self.assertEqual({row.call for row in g.PLAN.values()}, {call for calls in g.CALLS.values() for call in calls})
 
     def test_what_is_emulated_says_so_everywhere(self):
-        code, text, log, file, rows = self.run_with(words=("--dry-run",), GPU="Emulated GPU",
-                                                torch="raise SystemExit(3)")
+        self.add_tools()
+        code, text, log, file, rows = self.run_with(words=("--dry-run", "second", "--rows", "PyTorch/ncu/sass"), GPU="Emulated GPU",
+                                                    torch="raise SystemExit(3)")
         self.assertEqual(code, 0, text + log)
+        lines = text.splitlines()
+        self.assertEqual([line.split(" s  ")[1] for line in lines[:len(rows)]], list(rows))  # The rows that are expected.
+        self.assertFalse([n for n in self.notes() if "/tools/" in n])
         self.assertTrue(all(row["emulated"] for row in file["checks"]))
-        self.assertEqual(rows["PyTorch"]["result"], "not here")
-        parts = [n for n in (self.place / "notes").read_text().splitlines() if "carved-gpu" in n]
+        self.assertEqual({rows[name]["result"] for name in ("PyTorch", "ncu", "sass", "memcheck")}, {"not here"})
+        parts = [n for n in self.notes() if "carved-gpu" in n]
         self.assertTrue(parts and all(n.endswith("on GPU any of 1") for n in parts))
         self.assertTrue(file["emulated"])
         self.assertIn("no time here means anything", file["warning"])
-        self.assertEqual((file["device"], text.splitlines()[0]), ("Emulated GPU", "Emulated GPU"))
-        for line in text.splitlines()[1:len(rows) + 1]:
+        device = lines.index("Emulated GPU")
+        self.assertEqual((file["device"], lines[device + 1]), ("Emulated GPU", "  clocks before: an emulated GPU has no clocks"))
+        for line in lines[device + 2:device + 2 + len(rows)]:
             self.assertTrue(line.endswith("EMULATED"), line)
         for file in (self.out.parent / "validated").iterdir():
             self.assertTrue(file.name.startswith("emulated-gpu-"))
@@ -381,61 +451,66 @@ class Check(StandIns):
             self.assertEqual((one["device"], "EMULATED" in one["emulated"]), ("Emulated GPU", True))
 
     def test_one_file_has_all_that_is_worth_keeping(self):
-        code, text, log, file, _ = self.run_with()
+        self.add_tools()
+        self.out = self.place / "out/first.json"
+        code, text, log, file, _ = self.run_with(words=("first",), OUT=str(self.place))
         self.assertEqual(code, 0, text + log)
-        with tarfile.open(self.out.with_suffix(".tar")) as tar:
+        archive = self.place / "first.tar"  # In $OUT; what takes more files is beside the table.
+        self.assertFalse((self.out.parent / "first.tar").exists())
+        with tarfile.open(archive) as tar:
             names = tar.getnames()
-            self.assertEqual(json.load(tar.extractfile("check.json")), file)
-        self.assertEqual(sorted(n.split("/")[0] for n in names), ["check.json"] + 4 * ["profiles"] + 13 * ["validated"])
-        self.assertIn("check.tar", text.splitlines()[-1])
-        done = subprocess.run([sys.executable, str(root / "tools/gpu_file"), "--root", str(self.place), str(self.out.with_suffix(".tar"))],
+            self.assertEqual(json.load(tar.extractfile("first.json")), file)
+        self.assertEqual(sorted(n.split("/")[0] for n in names), ["first.json", "ncu.csv", "nvidia-smi-after.txt", "nvidia-smi-before.txt",
+                                                                  "profiles"] + 4 * ["validated"])
+        self.assertIn("first.tar", text.splitlines()[-1])
+        done = subprocess.run([sys.executable, str(root / "tools/gpu_file"), "--root", str(self.place), str(archive)],
                               capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         filed = sorted(str(p.relative_to(self.place)) for kind in ("models", "scenarios") for p in (self.place / kind).rglob("*.*"))
-        self.assertEqual(len(filed), 4 + 13 + 1)
-        self.assertIn("scenarios/validated/stand-in-check.json", filed)
+        self.assertEqual(len(filed), 1 + 4 + 1)
+        self.assertIn("scenarios/validated/stand-in-first.json", filed)
+
+    def test_what_an_earlier_call_left_is_not_taken_for_a_result(self):
+        for _ in range(2):  # The second time, files of the first are there.
+            code, text, *_ = self.run_with(words=("--rows", "profile, 2 parts/gpipe, 2 parts"), fails=" validate ", how="exit 1")
+            self.assertEqual(code, 1)
+            with tarfile.open(self.out.with_suffix(".tar")) as tar:
+                self.assertEqual(sorted(tar.getnames()), ["check.json", "profiles/stand-in-2-parts.yaml"])
+            (self.out.parent / "validated").mkdir(exist_ok=True)
+            (self.out.parent / "validated/stand-in-gpipe-2-parts.json").write_text("{}")
 
     def test_rows_that_were_asked_for(self):
         code, text, log, file, rows = self.run_with(words=("--rows", "kernels/*, 2 parts"))
         self.assertEqual(code, 0, text + log)
-        self.assertEqual(list(rows), ["kernels", "profile, 2 parts", *(f"{s}, 2 parts" for s in ("gpipe", "1f1b", "2bw", "graph"))])
-        notes = (self.place / "notes").read_text()
-        self.assertNotIn("first_run", notes)
-        self.assertNotIn("cluster.parts=4", notes)
+        self.assertEqual(list(rows), ["kernels", "profile, 2 parts", "1f1b, 2 parts", "gpipe, 2 parts"])
+        self.assertFalse([n for n in self.notes() if "first_run" in n or "cluster.parts=4" in n])
+        done = subprocess.run([sys.executable, str(root / "tools/gpu_check"), "second", "--rows", "runs, NCCL", "--list"],
+                              capture_output=True, text=True)
+        self.assertEqual([line.split(" s  ")[1] for line in done.stdout.splitlines()[:2]], ["runs, NCCL", "profile, 4 parts, big"])
         code, _, log, *_ = self.run_with(words=("--rows", "nothing"))
         self.assertEqual(code, 1)
         self.assertIn("no row is like nothing", log)
 
-    def test_the_big_shape_has_rows_and_a_model_of_its_own(self):
-        code, text, log, file, rows = self.run_with(words=("--shape", "big"))
-        self.assertEqual(code, 0, text + log)
-        self.assertEqual(list(rows), list(load("gpu_check").BIG_PLAN))
-        self.assertEqual(file["shape"], "big")
-        notes = [n for n in (self.place / "notes").read_text().splitlines() if "model.hidden" in n]
-        self.assertTrue(notes and all("model.hidden=2048" in n and "run.micro_batches=8" in n for n in notes))
-        parts = [n for n in notes if "carved-gpu" in n]
-        self.assertTrue(parts and all("run.gpu.precision=tf32" in n for n in parts))
-
     def test_the_shapes_have_the_work_that_is_said_of_them(self):
-        g = load("gpu_check")
+        import gpu_plan as g
         for name, tera in (("large", 5.8), ("big", 46)):  # Tera operations in an iteration.
-            shape, samples, micro_batches = g.SHAPES[name]
-            self.assertAlmostEqual(g.flops(shape, samples * micro_batches) / 1e12, tera, delta=0.03 * tera)
+            self.assertAlmostEqual(g.flops(g.SHAPES[name]) / 1e12, tera, delta=0.03 * tera)
 
     def test_a_gpu_that_is_not_divided_runs_its_other_rows(self):
         doctor = "echo '           GPU 0: NVIDIA Stand-in, 1 GiB, 132 multiprocessors not divided: the driver has no cuGreenCtxCreate'; exit 0"
-        code, _, _, file, rows = self.run_with(fails=" doctor ", how=doctor)
+        code, text, _, file, rows = self.run_with(fails=" doctor ", how=doctor)
         self.assertEqual((code, file["not_divided"]), (1, "the driver has no cuGreenCtxCreate"))
+        self.assertIn("run, 4 parts ", text)
         self.assertEqual({r["result"] for n, r in rows.items() if " parts" in n}, {"skipped"})
         self.assertEqual({r["result"] for n, r in rows.items() if " parts" not in n}, {"ok", "not here"})
 
     def test_without_a_loopback_interface_nothing_that_needs_it_starts(self):
-        g = load("gpu_check")
-        with unittest.mock.patch.object(g.socket, "create_server", side_effect=OSError), \
-             unittest.mock.patch.object(g.subprocess, "run") as run, unittest.mock.patch.dict(os.environ):
-            check = g.Check(self.place, self.out, "a", "b", False, {"runs": 1, "runs, NCCL": 1, "PyTorch": 1,
-                                                                    "1f1b, 4 parts, NCCL": 1}, 10, {}, 1, 1)
-            g.prepare_nccl(check)
+        import gpu_plan
+        with unittest.mock.patch.object(gpu_plan.socket, "create_server", side_effect=OSError), \
+             unittest.mock.patch.object(gpu_plan.subprocess, "run") as run, unittest.mock.patch.dict(os.environ):
+            check = load("gpu_check").Check(self.place, self.out, self.out, "a", "b", False,
+                                            {"runs": 1, "runs, NCCL": 1, "1f1b, 4 parts, NCCL": 1}, 10, time.monotonic())
+            gpu_plan.prepare_nccl(check)
             self.assertEqual(run.call_args.args[0], ["ip", "link", "set", "lo", "up"])
         self.assertEqual(list(check.to_come), ["runs"])
         self.assertEqual({row["result"] for row in check.rows}, {"skipped"})
@@ -461,15 +536,122 @@ class Check(StandIns):
                          (1, ["gpu_check: [Errno 2] No such file or directory: '/nowhere/stagecraft'"]))
 
 
+class Smoke(StandIns):
+    """The beginning of the first call, which must succeed."""
+    def test_its_first_failure_stops_everything_after_one_rerun_that_waits_for_each_call(self):
+        how = 'for i in $(seq 40); do echo "line $i of ${STAGECRAFT_CUDA_SYNC:-none}"; done; exit 4'
+        code, text, _, file, rows = self.run_with(words=("first",), fails="run examples/carved-gpu", how=how)
+        self.assertEqual(code, 1)
+        self.assertEqual({name: row["result"] for name, row in rows.items()},
+                         {"losses, fp64 on cpu": "ok", "losses, fp64 on cuda": "ok", "run, 4 parts": "exit 4"})
+        lines = text.splitlines()
+        for sync in ("none", "1"):  # The last 30 lines, and of the run that waits for each call its own.
+            self.assertNotIn(f"line 10 of {sync}", lines)
+            self.assertEqual([f"line {i} of {sync}" in lines for i in (11, 40)], [True, True])
+        self.assertEqual(rows["run, 4 parts"]["synchronous"], {"exit": 4, "output": [f"line {i} of 1" for i in range(11, 41)]})
+        self.assertIn("again with STAGECRAFT_CUDA_SYNC=1: exit 4", lines)
+        self.assertEqual(file["not_run"][:2], ["run, mixed", "first look"])
+        self.assertTrue([line for line in lines if line.startswith("the smoke test failed") and "first look" in line])
+        self.assertEqual([("carved-gpu" in n, "first_run" in n) for n in self.notes()[-2:]], [(True, False), (True, False)])
+        with tarfile.open(self.out.with_suffix(".tar")) as tar:
+            self.assertEqual(json.load(tar.extractfile("check.json")), file)
+
+    def test_other_losses_stop_it_too(self):
+        text = json.dumps({"learnt": {"losses": [3.0, 4.0001], "weights_sha256": "00"}})
+        code, text, _, _, rows = self.run_with(words=("first",), fails="teacher*backend cuda", how=f"echo '{text}'; exit 0")
+        self.assertEqual((code, list(rows)), (1, ["losses, fp64 on cpu", "losses, fp64 on cuda"]))
+        self.assertEqual(rows["losses, fp64 on cuda"]["result"], "other losses")
+        self.assertIn("again with STAGECRAFT_CUDA_SYNC=1: exit 0", text)
+
+
+class Tools(StandIns):
+    """What tools of the driver and of the toolkit say, from files in gpu_reports that were written by hand in their formats."""
+    def setUp(self):
+        super().setUp()
+        self.add_tools()
+
+    def test_clocks_power_and_what_limits_them(self):
+        import gpu_reports
+        texts = {n: (root / f"tests/tools/gpu_reports/nvidia-smi-{n}.txt").read_text() for n in ("570", "525")}
+        self.assertEqual(gpu_reports.clocks(texts["570"]), {
+            "sm_mhz": 1755, "largest_sm_mhz": 1980, "power_w": 693.42, "power_limit_w": 700, "limited_by": ["SW Power Cap"],
+            "limited_us": {"SW Power Capping": 2500000, "Sync Boost": 0, "SW Thermal Slowdown": 0, "HW Thermal Slowdown": 0, "HW Power Braking": 0}})
+        self.assertEqual(gpu_reports.clocks(texts["525"]), {
+            "sm_mhz": 345, "largest_sm_mhz": 1980, "power_w": 71.5, "power_limit_w": 700, "limited_by": ["HW Slowdown", "HW Thermal Slowdown"]})
+        with self.assertRaises(ValueError):
+            gpu_reports.clocks("No devices were found\n")
+
+    def test_the_table_says_when_the_clock_was_limited(self):
+        code, text, log, file, rows = self.run_with(words=("--rows", "kernels"))
+        self.assertEqual(code, 0, text + log)
+        self.assertEqual([file[when]["sm_mhz"] for when in ("clocks_before", "clocks_after")], [1755, 1755])
+        self.assertIn("  clocks before: SM 1755 of 1980 MHz, 693 of 700 W", text.splitlines())
+        self.assertIn("  clocks were limited: before (SW Power Cap); after (SW Power Cap)", text.splitlines())
+        text = self.run_with(words=("--rows", "kernels"), SMI="nvidia-smi-idle.txt")[1]
+        self.assertIn("  no throttle reason was active at any look", text.splitlines())
+        text = self.run_with(words=("--rows", "kernels"), SMI="sass.txt")[1]
+        self.assertIn("are not known: nvidia-smi: it has no SM clock", text)
+
+    def test_clocks_are_looked_at_while_a_row_runs(self):
+        """The row ends when it has been looked at."""
+        how = 'while [ "$(grep -c nvidia-smi "$NOTES")" -lt 3 ]; do sleep 0.1; done; exit 0'
+        code, text, _, _, rows = self.run_with(words=("--rows", "kernels"), fails="kernels_on_gpu", how=how)
+        self.assertEqual(rows["kernels"]["clocks"], {"sm_mhz": [1755, 1755], "limited_by": ["SW Power Cap"], "most_power_w": 693.42})
+        self.assertIn("before (SW Power Cap); after (SW Power Cap); kernels (SW Power Cap)", text)
+
+    def test_times_of_kernels(self):
+        code, text, log, _, rows = self.run_with(words=("--rows", "ncu"))
+        self.assertEqual(code, 0, text + log)
+        table = rows["ncu"]["kernel_times"]
+        self.assertEqual([(k["kernel"].split("(")[0], k["launches"]) for k in table],
+                         [("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTT", 2), ("void each_kernel<__nv_bfloat16, int>", 1)])
+        # 1,000.5 us at 40 % and 2 ms at 70 %.
+        self.assertAlmostEqual(table[0]["us"], 3000.5)
+        self.assertAlmostEqual(table[0]["memory_percent"], (1000.5 * 40 + 2000 * 70) / 3000.5)
+        self.assertAlmostEqual(table[0]["compute_percent"], 90)
+        self.assertEqual((table[1]["us"], table[1]["memory_percent"], table[1]["compute_percent"]), (0.5, 88.25, 12))
+        self.assertRegex(text, r"3000\.5 us +2 x +memory +60 % +computation +90 % +nvjet")
+        asked = next(n for n in self.notes() if "/ncu " in n)
+        for words in ("--clock-control none --section SpeedOfLight --csv", "--nvtx-include F3 of stage 0/ --nvtx-include B3 of stage 0/",
+                      "model.hidden=2048", "model.precision=mixed"):
+            self.assertIn(words, asked)
+        for ncu, result, why in (("ncu-refused.txt", "not here", "ERR_NVGPUCTRPERM"), ("ncu-nothing.txt", "no kernels", "")):
+            *_, rows = self.run_with(words=("--rows", "ncu"), NCU=ncu)
+            self.assertEqual(rows["ncu"]["result"], result)
+            self.assertIn(why, rows["ncu"].get("why", ""))
+
+    def test_widths_of_accesses_and_doubles(self):
+        code, text, log, _, rows = self.run_with(words=("--rows", "sass"))
+        self.assertEqual(code, 0, text + log)
+        kernels = rows["sass"]["kernels"]
+        self.assertEqual(sorted(k[:20] for k in kernels), ["_Z11copy_kernelI13__", "_Z11copy_kernelIdEvP", "_Z20cross_entropy_ke"])
+        self.assertEqual(kernels["_Z11copy_kernelI13__nv_bfloat16EvPKT_PS1_"], {"loads": {"128": 2, "16": 1}, "stores": {"128": 1}, "fp64": 0})
+        self.assertIn("1 of 3 kernels access 128 bits at once", text)
+        *_, rows = self.run_with(words=("--rows", "sass"), SASS="sass-doubles.txt")
+        self.assertEqual((rows["sass"]["result"], rows["sass"]["why"]), ("fp64", "doubles in _Z10add_kernelIfEvPKT_PS0_"))
+        *_, rows = self.run_with(words=("--rows", "sass"), SASS="ncu-nothing.txt")
+        self.assertEqual(rows["sass"]["result"], "exit 1")  # That of grep, which finds no line.
+
+
 class Interrupted(StandIns):
     """Programs that hang until they are ended, by a limit of time or with gpu_check itself."""
+    def test_a_call_that_is_killed_leaves_an_archive_of_all_rows_before(self):
+        with self.start(fails="run_on_gpu*exclude", how="kill -9 $PPID", words=ROWS) as one:
+            text, _ = one.communicate(timeout=HUNG)
+        self.assertEqual(one.returncode, -9)
+        with tarfile.open(self.out.with_suffix(".tar")) as tar:
+            file = json.load(tar.extractfile("check.json"))
+        self.assertEqual([(r["check"], r["result"]) for r in file["checks"]], [("first look", "ok"), ("kernels", "ok")])
+        self.assertRegex(text, r"kernels +ok")
+        self.assertFalse(list(self.out.parent.glob("*.part")))
+
     def test_a_program_that_hangs_or_never_stops_printing_costs_its_row(self):
         for how in (HANGS, "exec cat /dev/urandom"):
             self.expect_only("runs", "over 1 s", fails="run_on_gpu*exclude", how=how, runs=0.4)
 
     def test_interrupted_it_says_what_it_knows(self):
         for how in (signal.SIGINT, signal.SIGTERM):  # The program sends it to gpu_check as soon as it runs.
-            with self.start(fails="run_on_gpu*exclude", how=f"kill -{int(how)} $PPID; {HANGS}") as one:
+            with self.start(fails="run_on_gpu*exclude", how=f"kill -{int(how)} $PPID; {HANGS}", words=ROWS) as one:
                 text, _ = one.communicate(timeout=HUNG)
             self.assertTrue(wait_until(lambda: not with_words(str(self.place))))  # The program has ended too.
             self.assertEqual(one.returncode, 130)
