@@ -10,18 +10,15 @@ import subprocess
 import typing
 
 from gpu_reports import OF_DOUBLES, accesses, kernel_times
-from gpu_rows import WARNING, root, sets
+from gpu_rows import Check, WARNING, root, sets
 
 SHAPES = {"large": ({"layers": 16, "hidden": 512, "heads": 8, "sequence": 256, "vocabulary": 8000}, 4, 16),  # 16 micro-batches of 4.
           "big": ({"layers": 4, "hidden": 2048, "heads": 16, "sequence": 1024, "vocabulary": 8000}, 4, 8)}
 # 2BW on four parts needs 4 micro-batches, and attention by cuDNN heads 8 wide and more than two words.
 SMALL = {"layers": 4, "hidden": 16, "heads": 2, "sequence": 4, "vocabulary": 16}, 1, 4
-SANITIZERS = {  # What each looks at, and the case that it runs: one, because it takes many times as long.
-    "memcheck": ("--report-api-errors", "no"),  # The tests ask for more memory than there is; the driver says that without a bug.
-    "racecheck": (), "initcheck": (),
-}
-SANITIZED = {"memcheck": "--test-case=in mixed precision all operations*",
-             "racecheck": "--test-case=gradients are added*", "initcheck": "--test-case=gradients are added*"}
+# Tests ask for more memory than there is, which the driver reports without a bug: so errors of calls are no errors here.
+SANITIZERS = {"memcheck": (("--report-api-errors", "no"), "--test-case=in mixed precision all operations*"),
+              "racecheck": ((), "--test-case=gradients are added*"), "initcheck": ((), "--test-case=gradients are added*")}
 # Losses are doubles, and rotations take the sine and cosine of an angle in doubles.
 FP64_ON_PURPOSE = ("cross_entropy_kernel", "divided_gradient_kernel", "squares_kernel", "weighted_sum_kernel", "TurnRows")
 
@@ -178,10 +175,6 @@ def prepare_nccl(check):
     check.head["loopback"] = loopback()
     if not check.head["loopback"]:
         check.skip("lo is down, and NCCL needs it: ip link set lo up", "*, NCCL")
-
-
-def tests(check, name, program, *words):
-    check.run(name, program, *words)
 
 
 def summarize_runs(check, name, key):
@@ -363,10 +356,10 @@ def sass(check, name):
 
 
 def sanitized(check, name):
-    """Last, for it is slow: what the kernels touch of memory. Errors of calls are no errors of kernels, and tests provoke some."""
+    """What the kernels touch of memory, in one case of their tests, because a kernel takes many times as long under it."""
+    words, case = SANITIZERS[name]
     if path := tool(check, name, "compute-sanitizer"):
-        check.run(name, path, "--tool", name, *SANITIZERS[name], "--error-exitcode", "9", check.bins / "backends_cuda_kernels_on_gpu",
-                  SANITIZED[name])
+        check.run(name, path, "--tool", name, *words, "--error-exitcode", "9", check.bins / "backends_cuda_kernels_on_gpu", case)
 
 
 def on_all(rows):
@@ -381,9 +374,9 @@ PLAN = {
     "run, 4 parts": Row("smoke", 6, run_on_parts),
     "run, mixed": Row("smoke", 8, run_in_mixed),
     "first look": Row("first", 25, first_look),
-    "kernels": Row("first", 20, tests, ("backends_cuda_kernels_on_gpu",)),
-    "runs": Row("first", 40, tests, (*RUNS, "--test-case-exclude=*NCCL*")),
-    "runs, NCCL": Row("first", 20, tests, (*RUNS, "--test-case=*NCCL*")),
+    "kernels": Row("first", 20, Check.run, ("backends_cuda_kernels_on_gpu",)),
+    "runs": Row("first", 40, Check.run, (*RUNS, "--test-case-exclude=*NCCL*")),
+    "runs, NCCL": Row("first", 20, Check.run, (*RUNS, "--test-case=*NCCL*")),
     **on_all({"losses, fp32": Row("first", 3, losses, (1e-3, ["run.iterations=20", "model.precision=fp32"])),
               "whole numbers": Row("first", 3, losses, (0, WHOLE_NUMBERS))}),
     "profile, 4 parts": Row("first", 8, profile, (4,)),

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """tools/gpu_check, tools/gpu_torch and tools/gpu_file where there is no GPU: gpu_tools.py. Programs and PyTorch are stand-ins that note what they
 are asked for, so this says what would be run and how results are read, and nothing of speed."""
+import fnmatch
 import importlib.machinery
 import importlib.util
 import io
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -631,6 +633,30 @@ class Tools(StandIns):
         self.assertEqual((rows["sass"]["result"], rows["sass"]["why"]), ("fp64", "doubles in _Z10add_kernelIfEvPKT_PS0_"))
         *_, rows = self.run_with(words=("--rows", "sass"), SASS="ncu-nothing.txt")
         self.assertEqual(rows["sass"]["result"], "exit 1")  # That of grep, which finds no line.
+
+    def test_kernels_run_under_each_tool_of_compute_sanitizer(self):
+        code, text, log, _, _ = self.run_with(words=("--rows", "*check"))
+        self.assertEqual(code, 0, text + log)
+        asked = [n.split("compute-sanitizer ")[1] for n in self.notes() if "/compute-sanitizer " in n]
+        self.assertEqual([n.split(f"{self.place}")[0] for n in asked],
+                         ["--tool memcheck --report-api-errors no --error-exitcode 9 ", "--tool racecheck --error-exitcode 9 ",
+                          "--tool initcheck --error-exitcode 9 "])
+
+    def test_what_rows_name_in_the_sources_is_there(self):
+        """A filter of tests that matches none passes, and so do names of kernels and ranges."""
+        import gpu_plan
+
+        def sources(pattern):
+            return "".join(file.read_text() for file in root.glob(pattern))
+
+        cases = re.findall(r'TEST_CASE\("([^"]*)"', sources("tests/backends/cuda/kernels/*.cpp"))
+        for _, case in gpu_plan.SANITIZERS.values():
+            self.assertEqual(sum(fnmatch.fnmatchcase(name, case.removeprefix("--test-case=")) for name in cases), 1, case)
+        runs = re.findall(r'TEST_CASE\("([^"]*)"', sources("tests/backends/cuda/run/device_test.cpp"))
+        self.assertEqual({"NCCL" in name for name in runs}, {True, False})
+        for kernel in gpu_plan.FP64_ON_PURPOSE:
+            self.assertIn(kernel, sources("backends/cuda/kernels/*.cu"))
+        self.assertIn('"{}{} of stage {}"', sources("backends/cuda/enqueue.cpp"))
 
 
 class Interrupted(StandIns):
