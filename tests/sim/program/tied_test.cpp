@@ -303,7 +303,7 @@ TEST_CASE("no flushing schedule updates tied weights before the last gradient, w
         CAPTURE(def->name);
         CAPTURE(overlap);
         CAPTURE(replicas);
-        const Plan minimal = replicated(test::least_plan(*def, 4, 8), replicas);
+        const Plan minimal = replicated(test::least_plan(*def, 4, 12), replicas);
         const Plan ends = ends_tied(minimal);
         const Program program = program_of(def->name, ends, overlap, 2);
         const bool together = def->placement == Placement::V || def->placement == Placement::Wave ||
