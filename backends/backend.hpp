@@ -30,8 +30,9 @@ struct GpuOptions {
   GpuMessages messages = GpuMessages::Copy;
   GpuSums sums = GpuSums::Ordered;
   GpuTiming timing = GpuTiming::Events;
-  bool graph = false;  ///< Iterations that repeat are launched as a whole.
-  int nccl_ctas = 0;   ///< Most thread blocks of an NCCL kernel; 0: 4 within a GPU, 16 between GPUs.
+  bool graph = false;         ///< Iterations that repeat are launched as a whole.
+  int nccl_ctas = 0;          ///< Most thread blocks of an NCCL kernel; 0: 4 within a GPU, 16 between GPUs.
+  std::string products = {};  ///< File of the algorithms of matrix products; empty: none.
 };
 
 struct RunOptions {

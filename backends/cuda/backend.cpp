@@ -9,6 +9,7 @@
 #include "backends/cuda/cudnn.hpp"
 #include "backends/cuda/driver.hpp"
 #include "backends/cuda/kernels/kernels.hpp"
+#include "backends/cuda/kernels/product_choices.hpp"
 #include "backends/cuda/libraries.hpp"
 #include "backends/cuda/measure.hpp"
 #include "backends/cuda/messages.hpp"
@@ -119,8 +120,6 @@ namespace {
 
 using cuda::check;
 
-std::string two_parts(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
-
 std::string why_not() {
   // The driver reads it when it starts. Loading a kernel late may wait for the device, and with it for a kernel of NCCL
   // that waits for another process.
@@ -132,9 +131,9 @@ std::string version_text() {
   int runtime = 0, driver = 0;
   const bool no_device = !why_not().empty();
   check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
-  if (no_device) return "CUDA " + two_parts(runtime);
+  if (no_device) return "CUDA " + cuda::cuda_version(runtime);
   check(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
-  return fmt::format("CUDA {}, driver for {}", two_parts(runtime), two_parts(driver));
+  return fmt::format("CUDA {}, driver for {}", cuda::cuda_version(runtime), cuda::cuda_version(driver));
 }
 
 cuda::Precision precision_of(GpuPrecision precision) {
@@ -153,6 +152,12 @@ cuda::KernelMaker maker_of(const GpuOptions& options) {
   return [precision = precision_of(options.precision)](cudaStream_t stream, int multiprocessors, std::size_t width) {
     return cuda::make_kernels({stream, multiprocessors, precision}, width);
   };
+}
+
+/// Each of several processes has its own, "FILE.0", "FILE.1" and so on.
+std::string products_file(const GpuOptions& options) {
+  if (options.products.empty() || world().size == 1) return options.products;
+  return fmt::format("{}.{}", options.products, world().rank);
 }
 
 void require_kernels(const Workload& workload) {
@@ -176,17 +181,22 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   gpu_options.one_thread = options.one_thread;
   gpu_options.copy_kernel = cuda::copy_by_kernel;
   if (options.timeout.value > 0) gpu_options.timeout = options.timeout.value;
+  cuda::ProductChoices::of_process().open(products_file(options.gpu));
   Timeline timeline = cuda::run(program, maker_of(options.gpu), gpu_options);
   if (timeline.enqueued) {
     timeline.enqueued->timed_products = cuda::timed_products();
     timeline.enqueued->attention = cuda::attention_choices();
   }
+  cuda::ProductChoices::of_process().save();
   return timeline;
 }
 
 Profile profile(const ProfileRequest& request) {
   require_kernels(request.workload);
-  return cuda::measure(request, maker_of(request.gpu), cuda::copy_by_kernel);
+  cuda::ProductChoices::of_process().open(products_file(request.gpu));
+  Profile profile = cuda::measure(request, maker_of(request.gpu), cuda::copy_by_kernel);
+  cuda::ProductChoices::of_process().save();
+  return profile;
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ constexpr int kMostNumericalNotes = 10;
 
 /// The functions. The library loads the libraries of its engines itself, from its folder.
 struct Library {
-  cuda::Library library{"libcudnn.so.9"};
+  cuda::Library library{{"libcudnn.so.9"}};
 
 #define STAGECRAFT_CUDNN(result, name, ...) \
   result (*name)(__VA_ARGS__) = reinterpret_cast<result (*)(__VA_ARGS__)>(library.symbol(#name))

@@ -27,12 +27,31 @@ std::string to_text(CUresult result) try {
 
 void prepare_driver() { setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0); }
 
+std::string cuda_version(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+namespace {
+
+/// Drivers that every toolkit of a major version can use: CUDA 12.x and 13.x release notes, "Minimum Required Driver
+/// Version for CUDA Minor Version Compatibility".
+std::string old_driver(int driver) {
+  constexpr int kOldest = CUDART_VERSION >= 13000 ? 580 : 525;
+  return "the NVIDIA driver here is for CUDA " + cuda_version(driver) +
+         " at most, and this program was built with CUDA " + cuda_version(CUDART_VERSION) + ", which needs driver " +
+         std::to_string(kOldest) + " or newer: update the driver" +
+         (CUDART_VERSION >= 13000 ? ", or build with a toolkit of CUDA 12, from 12.4 on, for driver 525 or newer" : "");
+}
+
+}  // namespace
+
 std::string why_no_device() {
   prepare_driver();
   int driver = 0, count = 0;
   if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
     return "there is no NVIDIA driver here, so no GPU that could be used";
   const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaErrorInsufficientDriver) return old_driver(driver);
   if (result != cudaSuccess) return cudaGetErrorString(result);
   return count == 0 ? "no CUDA device" : "";
 }

@@ -29,6 +29,9 @@ inline void check(CUresult result, const char* what) {
 /// its environment when it starts, so this comes before the first call.
 void prepare_driver();
 
+/// "13.0" of 13000.
+std::string cuda_version(int version);
+
 /// Empty when there is a device that can be used; else why not.
 std::string why_no_device();
 
@@ -41,13 +44,20 @@ void* device_memory(std::size_t bytes);
 /// Memory of the host that copies of a GPU may use while it computes; null if no more can be pinned.
 void* pinned_memory(std::size_t bytes);
 
+/// The version of the driver's functions that the toolkit's headers declare, the oldest one that its drivers have.
+constexpr unsigned kDriverFunctions = CUDART_VERSION >= 13000 ? 13000 : 12040;
+
 /// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.
 template <class Function>
-Function driver_function(const char* name) {
+Function driver_function(const char* name, [[maybe_unused]] unsigned version = kDriverFunctions) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult answer{};
-  if (cudaGetDriverEntryPointByVersion(name, &address, 13000, cudaEnableDefault, &answer) != cudaSuccess ||
-      answer != cudaDriverEntryPointSuccess)
+#if CUDART_VERSION >= 12050
+  const cudaError_t result = cudaGetDriverEntryPointByVersion(name, &address, version, cudaEnableDefault, &answer);
+#else  // The toolkit's own version.
+  const cudaError_t result = cudaGetDriverEntryPoint(name, &address, cudaEnableDefault, &answer);
+#endif
+  if (result != cudaSuccess || answer != cudaDriverEntryPointSuccess)
     throw CudaError(std::string("the driver has no ") + name);
   return reinterpret_cast<Function>(address);
 }

@@ -5,35 +5,52 @@
 #include <dlfcn.h>
 #include <cstdlib>
 #include <sstream>
-#include <vector>
 
 #include "backends/cuda/driver.hpp"
 
 namespace stagecraft::cuda {
 namespace {
 
-std::vector<std::string> places_of(const std::string& name) {
+/// What stands before the name of a library: nothing where the loader looks.
+std::vector<std::string> searched_places() {
   std::vector<std::string> places;
   if (const char* folders = std::getenv("STAGECRAFT_CUDA_LIBRARIES")) {
     std::istringstream list(folders);
-    for (std::string folder; std::getline(list, folder, ':');) places.push_back(folder + "/" + name);
+    for (std::string folder; std::getline(list, folder, ':');) places.push_back(folder + "/");
   }
-  places.push_back(name);
-  places.push_back("/usr/local/cuda/lib64/" + name);
+  places.emplace_back();
+  places.emplace_back("/usr/local/cuda/lib64/");
   return places;
+}
+
+std::string not_there(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names.front() + " is not there";
+  std::string text = "neither " + names.front();
+  for (std::size_t i = 1; i < names.size(); ++i) text += " nor " + names[i];
+  return text + " is there";
 }
 
 }  // namespace
 
-Library::Library(const char* name) {
+Library::Library(const std::vector<std::string>& names) {
   std::string tried;
-  for (const std::string& place : places_of(name)) {
-    handle_ = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    where_ = place;
-    if (handle_) return;
-    tried += (tried.empty() ? "" : "; ") + std::string(dlerror());
-  }
-  throw CudaError(std::string(name) + " is not there: " + tried);
+  for (const std::string& place : searched_places())
+    for (const std::string& name : names) {
+      where_ = place + name;
+      handle_ = dlopen(where_.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_) return;
+      tried += (tried.empty() ? "" : "; ") + std::string(dlerror());
+    }
+  throw CudaError(not_there(names) + ": " + tried);
+}
+
+std::vector<std::string> names_by_cuda_version(const std::string& name) {
+  constexpr int kNewest = 13000;
+  prepare_driver();
+  int driver = 0;  // Without a driver it stays zero.
+  cudaDriverGetVersion(&driver);
+  if (driver > 0 && driver < kNewest) return {name + ".12", name + ".13"};
+  return {name + ".13", name + ".12"};
 }
 
 void* Library::symbol(const char* name) const {

@@ -4,16 +4,19 @@
 #include <nccl.h>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "backends/cuda/driver.hpp"
 
 namespace stagecraft::cuda {
 
 /// A shared library that is looked for when it is needed, so that a program starts without it: in the folders that
-/// STAGECRAFT_CUDA_LIBRARIES names (with colons between), where the loader looks, and in /usr/local/cuda/lib64.
+/// STAGECRAFT_CUDA_LIBRARIES names (with colons between), where the loader looks, and in /usr/local/cuda/lib64. Each
+/// place is searched for all names before the next one.
 class Library {
  public:
-  explicit Library(const char* name);  ///< Throws CudaError with every place that was tried.
+  /// Names of the versions that will do, the first choice first. Throws CudaError with every place that was tried.
+  explicit Library(const std::vector<std::string>& names);
   void* symbol(const char* name) const;
   const std::string& where() const { return where_; }
 
@@ -22,10 +25,14 @@ class Library {
   std::string where_;
 };
 
+/// Names of a library whose version is CUDA's own: 13, then 12; with a driver for CUDA 12, which no library of CUDA 13
+/// can use, 12 first.
+std::vector<std::string> names_by_cuda_version(const std::string& name);
+
 #define STAGECRAFT_SYMBOL(name) decltype(&::name) name = reinterpret_cast<decltype(&::name)>(library.symbol(#name))
 
 struct CublasLt {
-  Library library{"libcublasLt.so.13"};
+  Library library{names_by_cuda_version("libcublasLt.so")};
   STAGECRAFT_SYMBOL(cublasLtGetVersion);
   STAGECRAFT_SYMBOL(cublasLtGetStatusName);
   STAGECRAFT_SYMBOL(cublasLtGetStatusString);
@@ -50,7 +57,7 @@ inline std::string to_text(const CublasLt& lt, cublasStatus_t status) {
 }
 
 struct Nccl {
-  Library library{"libnccl.so.2"};
+  Library library{{"libnccl.so.2"}};
   STAGECRAFT_SYMBOL(ncclGetVersion);
   STAGECRAFT_SYMBOL(ncclGetErrorString);
   STAGECRAFT_SYMBOL(ncclGetUniqueId);

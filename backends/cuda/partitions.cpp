@@ -2,6 +2,7 @@
 
 #include "backends/cuda/partitions.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace stagecraft::cuda {
@@ -14,10 +15,44 @@ struct Partitions::Driver {
   STAGECRAFT_DRIVER(cuDevResourceGenerateDesc);
   STAGECRAFT_DRIVER(cuGreenCtxCreate);
   STAGECRAFT_DRIVER(cuGreenCtxDestroy);
-  STAGECRAFT_DRIVER(cuGreenCtxStreamCreate);
   STAGECRAFT_DRIVER(cuGreenCtxGetDevResource);
-#undef STAGECRAFT_DRIVER
 };
+
+namespace {
+
+/// The functions with which a driver of CUDA 12.4 makes a stream of a green context.
+struct ContextFunctions {
+  STAGECRAFT_DRIVER(cuCtxFromGreenCtx);
+  STAGECRAFT_DRIVER(cuCtxPushCurrent);
+  STAGECRAFT_DRIVER(cuCtxPopCurrent);
+  STAGECRAFT_DRIVER(cuStreamCreateWithPriority);
+#undef STAGECRAFT_DRIVER
+
+  CUresult operator()(CUstream* stream, CUgreenCtx part, int priority) const {
+    CUcontext context{}, before{};
+    if (const CUresult r = cuCtxFromGreenCtx(&context, part); r != CUDA_SUCCESS) return r;
+    if (const CUresult r = cuCtxPushCurrent(context); r != CUDA_SUCCESS) return r;
+    const CUresult result = cuStreamCreateWithPriority(stream, CU_STREAM_NON_BLOCKING, priority);
+    const CUresult restored = cuCtxPopCurrent(&before);
+    return result == CUDA_SUCCESS ? restored : result;
+  }
+};
+
+/// cuGreenCtxStreamCreate is new in CUDA 12.5, so older headers do not declare it.
+std::function<CUresult(CUstream*, CUgreenCtx, int)> stream_creation() {
+  using Create = CUresult (*)(CUstream*, CUgreenCtx, unsigned flags, int priority);
+  constexpr unsigned kSince = 12050;
+  try {
+    const auto create = driver_function<Create>("cuGreenCtxStreamCreate", std::max(kSince, kDriverFunctions));
+    return [create](CUstream* stream, CUgreenCtx part, int priority) {
+      return create(stream, part, CU_STREAM_NON_BLOCKING, priority);
+    };
+  } catch (const CudaError&) {
+    return ContextFunctions();
+  }
+}
+
+}  // namespace
 
 // Split once into the smallest groups and glued together, because what a split gives cannot be split again.
 Partitions::Partitions(int device, const std::vector<unsigned>& shares, bool with_streams) {
@@ -25,7 +60,7 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares, bool wit
   check(cudaFree(nullptr), "cudaFree");  // Makes the primary context, to which green contexts belong.
   const Driver driver;
   destroy_ = driver.cuGreenCtxDestroy;
-  create_stream_ = driver.cuGreenCtxStreamCreate;
+  create_stream_ = stream_creation();
   CUdevice handle{};
   check(driver.cuDeviceGet(&handle, device), "cuDeviceGet");
   CUdevResource whole{}, rest{};
@@ -39,7 +74,7 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares, bool wit
     groups.resize(groups_);
     return groups;
   };
-  std::vector<CUdevResource> groups = split(0, whole.sm.minSmPartitionSize);
+  std::vector<CUdevResource> groups = split(0, 1);  // The driver takes its smallest size.
   unsigned each = groups_ / sum;
   // A chip with a smaller cluster may have one group too few, which would leave almost half of it idle. Then parts are
   // cut without regard to clusters of multiprocessors, which no kernel here uses.
@@ -79,12 +114,12 @@ void Partitions::add_part(const Driver& driver, CUdevice handle, CUdevResource* 
   part.multiprocessors = got.sm.smCount;
   unused_ -= part.multiprocessors;
   if (!with_streams) return;
-  check(driver.cuGreenCtxStreamCreate(&part.compute, part.context, CU_STREAM_NON_BLOCKING, 0), "a stream");
-  check(driver.cuGreenCtxStreamCreate(&part.comm, part.context, CU_STREAM_NON_BLOCKING, -5), "a stream");
+  check(create_stream_(&part.compute, part.context, 0), "a stream");
+  check(create_stream_(&part.comm, part.context, -5), "a stream");
 }
 
 cudaStream_t Partitions::new_stream(std::size_t part, int priority) {
-  check(create_stream_(&more_.emplace_back(), parts_[part].context, CU_STREAM_NON_BLOCKING, priority), "a stream");
+  check(create_stream_(&more_.emplace_back(), parts_[part].context, priority), "a stream");
   return more_.back();
 }
 

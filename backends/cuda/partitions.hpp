@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "backends/cuda/driver.hpp"
@@ -41,7 +42,7 @@ class Partitions {
   std::vector<Partition> parts_;
   std::vector<cudaStream_t> more_;
   decltype(&cuGreenCtxDestroy) destroy_ = nullptr;
-  decltype(&cuGreenCtxStreamCreate) create_stream_ = nullptr;
+  std::function<CUresult(CUstream*, CUgreenCtx, int priority)> create_stream_;
   unsigned group_ = 0, groups_ = 0, unused_ = 0;
 };
 

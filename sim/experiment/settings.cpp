@@ -109,7 +109,12 @@ const MapSpec gpu_fields{
                   "while the kernels of all communicators of a GPU fit on it at the same time."),
          boolean("graph").fallback("false").doc(
              "Whether each repeated iteration is launched as one CUDA graph; requires timing: off. Results say "
-             "why if none can be captured.")},
+             "why if none can be captured."),
+         text("products")
+             .optional()
+             .doc("JSON file of the algorithms of matrix products that were chosen by their times: read where it "
+                  "exists, and written after the run with the choices that it lacks. So later runs on such a GPU "
+                  "have equal bits. Of several processes, process N has FILE.N.")},
 };
 
 const MapSpec run_fields{
@@ -350,6 +355,7 @@ GpuOptions gpu_options(const Value& gpu) {
                        fmt::format("{} is no power of two, and NCCL would take another number", options.nccl_ctas),
                        "1, 2, 4, 8, 16, 32 or 64", "range"}});
   options.graph = config::as_bool(gpu.at("graph"));
+  if (const Value* products = gpu.find("products")) options.products = products->text;
   if (options.graph && options.timing == GpuTiming::Events)
     throw InputError({{gpu.at("graph").where, "run.gpu.graph",
                        "a graph of a whole iteration has no events around its instructions, and run.gpu.timing asks "

@@ -34,9 +34,11 @@ def require(holds, what):
 def look_at_several(build):
     """The first look where there are two GPUs, which gpu_check shows it only where a machine has them."""
     done = subprocess.run([str(build / "tests/gpu_first_run_emulated")], stdout=subprocess.PIPE, text=True,
-                          env={**os.environ, "STAGECRAFT_EMULATED_GPUS": "2",
+                          env={**os.environ, "STAGECRAFT_EMULATED_GPUS": "2", "STAGECRAFT_EMULATED_PRODUCTS": "2e-6 -1 1e-6",
                                "STAGECRAFT_CUDA_LIBRARIES": str(build / "emulated_gpu")})
     require(done.returncode == 0, f"the first look at two GPUs: exit code {done.returncode}")
+    timed = {ceiling["algorithms"] for ceiling in json.loads(done.stdout)["ceilings"]}
+    require(timed == {2}, f"of three algorithms that cuBLASLt names, one of them without support, {timed} were timed")
     seen = json.loads(done.stdout)["several_gpus"]
     right = {"gpus": 2, "peer_access": True, "captures_peer_copies": True, "sum_is_the_same_on_all": True,
              "sum_repeats_its_bits": True}

@@ -7,7 +7,7 @@
 namespace stagecraft::backends {
 namespace {
 
-std::string why_not() { return "not built with CUDA: install the CUDA 13 toolkit and configure again"; }
+std::string why_not() { return "not built with CUDA: install the CUDA Toolkit, 12.4 or newer, and configure again"; }
 
 Timeline run(const Program&, const Cluster&, const RunOptions&) { throw BackendError("cuda: " + why_not()); }
 Profile profile(const ProfileRequest&) { throw BackendError("cuda: " + why_not()); }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <memory>
+#include <vector>
 
 #include "backends/cuda/first_run/checks.hpp"
 #include "backends/cuda/first_run/kernels.hpp"
@@ -100,9 +101,9 @@ class Product {
                                            static_cast<int>(algorithms_.size()), algorithms_.data(), &count);
     lt_.cublasLtMatmulPreferenceDestroy(preference);
     if (asked != CUBLAS_STATUS_SUCCESS) return asked;
-    if (count == 0) return CUBLAS_STATUS_NOT_SUPPORTED;
     algorithms_.resize(static_cast<std::size_t>(count));
-    return asked;
+    std::erase_if(algorithms_, [](const auto& answer) { return answer.state != CUBLAS_STATUS_SUCCESS; });
+    return algorithms_.empty() ? CUBLAS_STATUS_NOT_SUPPORTED : asked;
   }
 
   static constexpr std::size_t kWorkspace = 32 * kUnit;

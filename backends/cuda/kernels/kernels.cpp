@@ -11,6 +11,7 @@
 #include "backends/cuda/kernels/matmul.hpp"
 #include "backends/cuda/kernels/memory.hpp"
 #include "backends/cuda/kernels/operations.hpp"
+#include "backends/cuda/kernels/product_choices.hpp"
 #include "backends/cuda/launch_limit.hpp"
 #include "sim/core/diagnostic.hpp"
 
@@ -269,7 +270,7 @@ std::unique_ptr<real::Kernels> make_kernels(const KernelTarget& place, std::size
   return std::make_unique<CudaKernels<double>>(place);
 }
 
-std::vector<std::string> timed_products() { return Products::timed(); }
+std::vector<std::string> timed_products() { return ProductChoices::of_process().texts(); }
 std::vector<std::string> attention_choices() { return AttentionPlans::choices(); }
 
 }  // namespace stagecraft::cuda

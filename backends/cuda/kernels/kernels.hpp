@@ -36,8 +36,8 @@ std::unique_ptr<real::Kernels> make_kernels(const KernelTarget&, std::size_t wid
 /// Whether there is a kernel of 4 and 8 bytes a number. Mixed precision has the kernels of real::has_kernel().
 bool has_kernel(const Operation&);
 
-/// The matrix products of this process whose algorithm was the fastest of several, timed, as text; all others take the
-/// first algorithm of cuBLASLt.
+/// The matrix products of this process whose algorithm was chosen among several by their times, or by a file, as text;
+/// all others take the first algorithm of cuBLASLt.
 std::vector<std::string> timed_products();
 
 /// What computed the attentions of this process in mixed precision, one line for each shape: cuDNN, or the kernels of

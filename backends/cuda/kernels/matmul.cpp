@@ -3,9 +3,10 @@
 
 #include "backends/cuda/kernels/product_plan.hpp"
 
+#include <algorithm>
+#include <deque>
 #include <map>
 #include <mutex>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -13,7 +14,9 @@
 
 #include "backends/cuda/capture.hpp"
 #include "backends/cuda/driver.hpp"
+#include "backends/cuda/kernels/product_choices.hpp"
 #include "backends/cuda/launch_limit.hpp"
+#include "backends/real/clocks.hpp"
 
 namespace stagecraft::cuda {
 namespace {
@@ -48,24 +51,25 @@ std::uint32_t alignment(const Matrices& x, std::size_t width) {
                    static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(x.base)));
 }
 
+int current_gpu() {
+  int gpu = 0;
+  check(cudaGetDevice(&gpu), "cudaGetDevice");
+  return gpu;
+}
+
+/// What decides which algorithms there are: "NVIDIA H200 with cuBLASLt 130100".
+std::string machine_of(int gpu) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");
+  return fmt::format("{} with cuBLASLt {}", properties.name, lt().cublasLtGetVersion());
+}
+
 }  // namespace
 
-struct Products::Choices {
-  using Case = std::tuple<cublasLtHandle_t, int, Precision, std::size_t, Key>;
-  struct Choice {
-    int algorithm = 0, offered = 0;
-  };
-  std::mutex mutex;
-  std::map<Case, Choice> algorithms;
-
-  static Choices& of_process() {
-    static Choices choices;
-    return choices;
-  }
-};
-
 Products::Products(const KernelTarget& place, std::size_t width, Memory& workspaces)
-    : place_(place), width_(width), workspaces_(&workspaces), handle_(handle_of_device()) {}
+    : place_(place), width_(width), workspaces_(&workspaces), handle_(handle_of_device()) {
+  ProductChoices::of_process().require_machine(machine_of(current_gpu()));
+}
 
 Products::~Products() = default;
 
@@ -167,60 +171,92 @@ bool Products::multiply_with_gelu_slope(const ProductShape& shape, const Matrice
 }
 
 void Products::run(Plan& p, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
-  if (p.chosen < 0) p.chosen = choice(p, a, b, c);
+  if (p.chosen < 0) p.chosen = choice(p, a, b, c, add);
   const std::int64_t offset = c.offset * static_cast<std::int64_t>(width_of(c, width_));
   enqueue(p, p.chosen, a, b, const_cast<char*>(static_cast<const char*>(c.base) + offset), add);
 }
 
 /// Streams with equal numbers of multiprocessors take what the first of them chose.
-int Products::choice(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c) {
+int Products::choice(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
   if (p.algorithms.size() == 1 || is_exact() || width_ == sizeof(double)) return 0;
   cudaStreamCaptureStatus capture{};
   check(cudaStreamIsCapturing(place_.stream, &capture), "cudaStreamIsCapturing");
-  if (capture != cudaStreamCaptureStatusNone) return 0;
-  Choices& choices = Choices::of_process();
-  const std::lock_guard lock(choices.mutex);
-  const Choices::Case wanted{handle_, place_.multiprocessors, place_.precision, width_, *p.shape};
-  const auto it = choices.algorithms.find(wanted);
-  if (it != choices.algorithms.end()) return it->second.algorithm;
-  const int chosen = fastest(p, a, b, c);
-  choices.algorithms[wanted] = {chosen, static_cast<int>(p.algorithms.size())};
-  return chosen;
+  std::function<int()> choose;
+  if (capture == cudaStreamCaptureStatusNone) choose = [&] { return fastest(p, a, b, c, add); };
+  return ProductChoices::of_process().find(current_gpu(), text_of(*p.shape), static_cast<int>(p.algorithms.size()),
+                                           choose);
 }
 
-std::vector<std::string> Products::timed() {
-  Choices& choices = Choices::of_process();
-  const std::lock_guard lock(choices.mutex);
-  std::vector<std::string> texts;
-  for (const auto& [wanted, choice] : choices.algorithms) {
-    const auto& [handle, multiprocessors, precision, width, key] = wanted;
-    texts.push_back(fmt::format("{}x{}x{}, {} of them, on {} multiprocessors: {} of {}", key.columns, key.rows,
-                                key.inner, key.count, multiprocessors, choice.algorithm + 1, choice.offered));
+/// All that an algorithm is chosen for.
+std::string Products::text_of(const Key& key) const {
+  const auto layout = [](const LtMatrix& x) {
+    return fmt::format("{}{}+{}@{}", x.transposed ? "T" : "N", x.stride, x.distance, x.alignment);
+  };
+  constexpr const char* epilogues[] = {"none", "add", "bias", "row sums", "gelu", "gelu slope"};
+  const char* const precision = place_.precision == Precision::Tf32 ? "tf32" : "bf16";
+  return fmt::format("{}x{}x{}, {} of them, on {} multiprocessors; {}, {} {} {}{}, {} @{} @{}", key.columns, key.rows,
+                     key.inner, key.count, place_.multiprocessors, width_ == real::kMixedWidth ? "mixed" : precision,
+                     layout(key.left), layout(key.right), layout(key.result), key.is_wide ? " wide" : "",
+                     epilogues[static_cast<std::size_t>(key.epilogue)], key.vector_alignment, key.gelu_alignment);
+}
+
+/// Runs the first algorithm until clocks are as high as they are in a run; a GPU that was idle begins at a fraction of
+/// them. Returns the milliseconds of a product.
+double Products::warm_up(const std::function<void(int algorithm)>& enqueue_product) {
+  constexpr double kMilliseconds = 50, kStaysWarm = 0.1;
+  constexpr int kMostAtOnce = 16;
+  static std::mutex mutex;
+  static std::map<cublasLtHandle_t, double> warm_at;  // Host seconds.
+  const std::lock_guard lock(mutex);
+  const auto before = warm_at.find(handle_);
+  const bool is_warm = before != warm_at.end() && real::steady_seconds() - before->second < kStaysWarm;
+  const Event first(cudaEventDefault), begin(cudaEventDefault), end(cudaEventDefault);
+  first.record(place_.stream);
+  for (int count = 1;; count = std::min(2 * count, kMostAtOnce)) {
+    begin.record(place_.stream);
+    for (int n = 0; n < count; ++n) enqueue_product(0);
+    end.record(place_.stream);
+    at_most(300)([&] { return end.over(); });
+    if (end.milliseconds_since(first) < kMilliseconds && (!is_warm || count < kMostAtOnce)) continue;
+    warm_at[handle_] = real::steady_seconds();
+    return end.milliseconds_since(begin) / count;
   }
-  return texts;
 }
 
-/// Results go to scratch memory, because a sum would be added more than once.
-int Products::fastest(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c) {
-  constexpr int kRuns = 3;
+/// The first algorithm, unless the median time of another is more than 3 % shorter: less may be chance, and processes
+/// would choose differently. Algorithms take turns, so that whatever slows the GPU down meets all of them. Results go
+/// to scratch memory, because a sum would be added more than once.
+int Products::fastest(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
+  constexpr int kRounds = 7;
+  constexpr double kSample = 0.2, kMargin = 0.97;  // Milliseconds.
   const LimitedLaunches not_at_all(nullptr);
   const std::int64_t last = (p.shape->count - 1) * c.distance + (p.shape->columns - 1) * c.stride + p.shape->rows;
   const Scratch<char> result(*workspaces_, last * static_cast<std::int64_t>(width_of(c, width_)));
   check(cudaMemsetAsync(result.data(), 0, static_cast<std::size_t>(last) * width_of(c, width_), place_.stream),
         "cudaMemsetAsync");
-  const Event begin(cudaEventDefault), end(cudaEventDefault);
-  int best = 0;
-  double shortest = 0;
-  for (int n = 0; n < static_cast<int>(p.algorithms.size()); ++n) {
-    enqueue(p, n, a, b, result.data(), true);  // The first run loads the kernel.
-    begin.record(place_.stream);
-    for (int run = 0; run < kRuns; ++run) enqueue(p, n, a, b, result.data(), true);
-    end.record(place_.stream);
-    at_most(300)([&] { return end.over(); });
-    const double milliseconds = end.milliseconds_since(begin);
-    if (n == 0 || milliseconds < shortest) best = n, shortest = milliseconds;
+  const auto enqueue_product = [&](int algorithm) { enqueue(p, algorithm, a, b, result.data(), add); };
+  const int count = static_cast<int>(p.algorithms.size());
+  for (int n = 0; n < count; ++n) enqueue_product(n);  // The first run loads the kernel.
+  const int runs = static_cast<int>(std::clamp(kSample / warm_up(enqueue_product), 1.0, 16.0));
+  std::vector<std::vector<double>> milliseconds(p.algorithms.size());
+  std::deque<Event> begins, ends;
+  for (int n = 0; n < count; ++n) begins.emplace_back(cudaEventDefault), ends.emplace_back(cudaEventDefault);
+  for (int round = 0; round < kRounds; ++round) {
+    for (int n = 0; n < count; ++n) {
+      begins[n].record(place_.stream);
+      for (int run = 0; run < runs; ++run) enqueue_product(n);
+      ends[n].record(place_.stream);
+    }
+    at_most(300)([&] { return ends.back().over(); });
+    for (int n = 0; n < count; ++n) milliseconds[n].push_back(ends[n].milliseconds_since(begins[n]));
   }
-  return best;
+  std::vector<double> medians;
+  for (std::vector<double>& times : milliseconds) {
+    std::nth_element(times.begin(), times.begin() + kRounds / 2, times.end());
+    medians.push_back(times[kRounds / 2]);
+  }
+  const auto best = std::min_element(medians.begin(), medians.end());
+  return *best < kMargin * medians.front() ? static_cast<int>(best - medians.begin()) : 0;
 }
 
 void Products::enqueue(const Plan& p, int algorithm, const Matrices& a, const Matrices& b, void* to, bool add) {

@@ -3,6 +3,7 @@
 #include <cublasLt.h>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,8 +48,9 @@ struct ProductShape {
 
 /// Matrix products of one stream of the current device, all by cuBLASLt. The algorithm of a shape is chosen once in a
 /// process, for a number of multiprocessors, and never splits a sum, so equal calls give equal bits. In exact precision
-/// and for doubles it is the first that cuBLASLt names, so all processes choose alike; else it is the fastest of eight,
-/// which the first call of the shape times. While work is captured nothing can be timed, and the first is taken.
+/// and for doubles it is the first that cuBLASLt names, so all processes choose alike; else the first call of the shape
+/// times eight, and takes another than the first if it is faster by a margin; or it is what the file of ProductChoices
+/// says. While work is captured nothing can be timed, and the first is taken.
 class Products {
  public:
   Products(const KernelTarget&, std::size_t width, Memory& workspaces);
@@ -75,11 +77,7 @@ class Products {
   /// Whether products are anything but the reference.
   bool may_fuse() const { return !is_exact() && width_ != sizeof(double); }
 
-  /// The choices that were timed in this process: "512x1024x512, 1 of them, on 132 multiprocessors: 3 of 8".
-  static std::vector<std::string> timed();
-
  private:
-  struct Choices;
   enum class Epilogue : std::uint8_t { None, Add, Bias, RowSums, Gelu, GeluSlope };
   struct Plan;
   struct Key;
@@ -87,8 +85,10 @@ class Products {
   Plan& plan(const Key&);
   bool is_exact() const { return place_.precision == Precision::Exact && width_ != real::kMixedWidth; }
   Plan* plan_with_vector(Key, const void* vector, const void* before = nullptr);
-  int choice(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c);
-  int fastest(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c);
+  int choice(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);
+  std::string text_of(const Key&) const;
+  double warm_up(const std::function<void(int algorithm)>& enqueue_product);
+  int fastest(const Plan&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);
   void enqueue(const Plan&, int algorithm, const Matrices& a, const Matrices& b, void* to, bool add);
   Key key_of(const ProductShape&, const Matrices& a, const Matrices& b, const Matrices& c, Epilogue) const;
   void run(Plan&, const Matrices& a, const Matrices& b, const Matrices& c, bool add);

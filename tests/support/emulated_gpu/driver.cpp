@@ -9,12 +9,9 @@ namespace {
 
 /// `first`: the number of the first of them.
 CUdevResource of_size(unsigned multiprocessors, unsigned first = 0) {
-  const auto group = static_cast<unsigned>(state().machine.group);
   CUdevResource r{};
   r.type = CU_DEV_RESOURCE_TYPE_SM;
   r.sm.smCount = multiprocessors;
-  r.sm.minSmPartitionSize = group;
-  r.sm.smCoscheduledAlignment = group;
   std::memcpy(r._internal_padding, &first, sizeof first);
   return r;
 }
@@ -94,6 +91,28 @@ CUresult new_stream(CUstream* stream, CUgreenCtx context, unsigned flags, int) {
   return CUDA_SUCCESS;
 }
 
+CUresult context_of(CUcontext* context, CUgreenCtx part) {
+  *context = reinterpret_cast<CUcontext>(part);
+  return CUDA_SUCCESS;
+}
+
+CUresult push_context(CUcontext context) {
+  state().pushed.push_back(reinterpret_cast<CUgreenCtx>(context));
+  return CUDA_SUCCESS;
+}
+
+CUresult pop_context(CUcontext* context) {
+  if (state().pushed.empty()) return CUDA_ERROR_INVALID_CONTEXT;
+  *context = reinterpret_cast<CUcontext>(state().pushed.back());
+  state().pushed.pop_back();
+  return CUDA_SUCCESS;
+}
+
+CUresult new_stream_of_current(CUstream* stream, unsigned flags, int priority) {
+  if (state().pushed.empty()) throw Misuse("a stream of a part is made while the context of no part is current");
+  return new_stream(stream, state().pushed.back(), flags, priority);
+}
+
 CUresult resource_of(CUgreenCtx context, CUdevResource* resource, CUdevResourceType) {
   *resource = of_size(static_cast<unsigned>(context->multiprocessors.size()), context->multiprocessors.front());
   return CUDA_SUCCESS;
@@ -111,8 +130,15 @@ CUresult words_of(CUresult result, const char** words) {
 
 }  // namespace
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, unsigned long long,
                                              cudaDriverEntryPointQueryResult* answer) {
+#else
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long,
+                                    cudaDriverEntryPointQueryResult* answer) {
+  const unsigned version = CUDART_VERSION;
+#endif
+  constexpr unsigned kStreams = 12050;
   *function = nullptr;
   const auto register_entry_point = [&](const char* offered, auto* f) {
     if (state().machine.green_contexts && std::strcmp(name, offered) == 0) *function = reinterpret_cast<void*>(f);
@@ -122,7 +148,11 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   register_entry_point("cuDevResourceGenerateDesc", describe);
   register_entry_point("cuGreenCtxCreate", create);
   register_entry_point("cuGreenCtxDestroy", destroy);
-  register_entry_point("cuGreenCtxStreamCreate", new_stream);
+  if (state().machine.green_streams && version >= kStreams) register_entry_point("cuGreenCtxStreamCreate", new_stream);
+  register_entry_point("cuCtxFromGreenCtx", context_of);
+  register_entry_point("cuCtxPushCurrent", push_context);
+  register_entry_point("cuCtxPopCurrent", pop_context);
+  register_entry_point("cuStreamCreateWithPriority", new_stream_of_current);
   register_entry_point("cuGreenCtxGetDevResource", resource_of);
   register_entry_point("cuGetErrorName", name_of);
   register_entry_point("cuGetErrorString", words_of);

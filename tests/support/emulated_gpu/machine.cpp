@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <numeric>
+#include <sstream>
 #include <thread>
 
 namespace stagecraft::emulated_gpu {
@@ -14,11 +16,17 @@ constexpr std::size_t kGuard = 256;
 constexpr int kNan = 0xff;  // All bits set are a NaN, of float and of double.
 constexpr double kHostCall = 1e-6;
 
-/// STAGECRAFT_EMULATED_GPUS is the number of GPUs until a test resets the machine; STAGECRAFT_EMULATED_CLOCK=real takes
-/// times from the clock of this machine, which processes share.
+/// STAGECRAFT_EMULATED_GPUS is the number of GPUs until a test resets the machine, STAGECRAFT_EMULATED_DRIVER the CUDA
+/// that its driver is for, STAGECRAFT_EMULATED_PRODUCTS the seconds of the algorithms of cuBLASLt, with blanks between;
+/// STAGECRAFT_EMULATED_CLOCK=real takes times from the clock of this machine, which processes share.
 Machine first_machine() {
   Machine machine;
   if (const char* const count = std::getenv("STAGECRAFT_EMULATED_GPUS")) machine.devices = std::atoi(count);
+  if (const char* const driver = std::getenv("STAGECRAFT_EMULATED_DRIVER")) machine.driver = std::atoi(driver);
+  if (const char* const products = std::getenv("STAGECRAFT_EMULATED_PRODUCTS")) {
+    std::istringstream seconds(products);
+    machine.product_seconds.assign(std::istream_iterator<double>(seconds), {});
+  }
   const char* const clock = std::getenv("STAGECRAFT_EMULATED_CLOCK");
   machine.real_clock = clock && std::string_view(clock) == "real";
   return machine;
@@ -83,7 +91,21 @@ std::int64_t blocked_calls() { return state().blocked_calls; }
 std::int64_t submitted_work() { return state().submitted; }
 
 std::int64_t products(std::size_t algorithm) { return state().products[algorithm]; }
-void count_product(std::size_t algorithm) { ++state().products[algorithm]; }
+double count_product(std::size_t algorithm) {
+  constexpr double kCold = 4, kDisturbed = 5;
+  State& s = state();
+  const Lock lock(s.mutex);
+  ++s.products[algorithm];
+  double seconds = s.machine.product_seconds[algorithm];
+  if (s.machine.product_noise > 0) {
+    std::uniform_real_distribution<double> share(-s.machine.product_noise, s.machine.product_noise);
+    seconds *= 1 + share(s.random);
+    if (std::uniform_int_distribution<int>(0, 19)(s.random) == 0) seconds *= kDisturbed;
+  }
+  if (s.product_seconds < s.machine.clock_rise) seconds *= kCold;
+  s.product_seconds += seconds;
+  return seconds;
+}
 std::int64_t attentions() { return state().attentions; }
 std::int64_t fused_gelus() { return state().gelus; }
 void count_gelu() { ++state().gelus; }

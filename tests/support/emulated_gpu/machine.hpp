@@ -130,6 +130,7 @@ class State {
   std::int64_t waits = 0, blocks = 0, blocked_calls = 0, submitted = 0, attentions = 0, gelus = 0;
   int most_streams = 0;
   std::map<std::size_t, std::int64_t> products;  ///< By algorithm.
+  double product_seconds = 0;                    ///< Their total.
   int looks = 0;                                 ///< Since work was enqueued.
   bool broken = false;                           ///< A kernel crashed.
   CUstream_st legacy;
@@ -138,6 +139,7 @@ class State {
   std::vector<std::unique_ptr<CUgraph_st>> graphs;
   std::vector<std::unique_ptr<CUgraphExec_st>> executables;
   std::vector<std::unique_ptr<CUgreenCtx_st>> contexts;
+  std::vector<CUgreenCtx_st*> pushed;                                ///< Contexts that are current, the last one first.
   std::vector<std::unique_ptr<std::vector<unsigned>>> descriptions;  ///< Multiprocessors to make contexts of.
   std::map<const char*, Allocation> allocations;
 

@@ -68,6 +68,7 @@ const char* cudaGetErrorName(cudaError_t error) {
     return #name
     EMULATED_NAME(cudaSuccess);
     EMULATED_NAME(cudaErrorNoDevice);
+    EMULATED_NAME(cudaErrorInsufficientDriver);
     EMULATED_NAME(cudaErrorMemoryAllocation);
     EMULATED_NAME(cudaErrorNotReady);
     EMULATED_NAME(cudaErrorIllegalAddress);
@@ -90,6 +91,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "no error";
     case cudaErrorNoDevice:
       return "no CUDA-capable device is detected";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
     case cudaErrorMemoryAllocation:
       return "out of memory";
     case cudaErrorNotReady:
@@ -115,6 +118,7 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = state().machine.devices;
+  if (state().machine.driver / 1000 < CUDART_VERSION / 1000) return fail(cudaErrorInsufficientDriver);
   return *count > 0 ? cudaSuccess : fail(cudaErrorNoDevice);
 }
 cudaError_t cudaSetDevice(int device) {
@@ -166,7 +170,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
   }
 }
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = 13000;
+  *version = state().machine.driver;
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {

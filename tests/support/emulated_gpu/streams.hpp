@@ -29,17 +29,22 @@ struct Machine {
   int groups = 0;                    ///< Maximum number of partitions; 0: as many as fit.
   bool fine_partitions = true;       ///< Partitions may be cut through clusters of multiprocessors.
   bool green_contexts = true;        ///< Whether the driver knows them.
+  bool green_streams = true;         ///< Whether it has cuGreenCtxStreamCreate, of CUDA 12.5.
+  int driver = CUDART_VERSION;       ///< The newest CUDA that the driver is for: 12040 is too old for CUDA 13.
   std::size_t memory = 4ULL << 30U;  ///< Bytes of each device.
   Order order = Order::Random;
   std::uint64_t seed = 1;
-  bool events_of_partitions = true;        ///< Whether they can be recorded and waited for, as in the primary context.
-  std::vector<int> refused_products = {};  ///< Each a cublasComputeType_t without cuBLASLt algorithm.
-  bool refuses_bias = false;               ///< No algorithm of cuBLASLt adds a bias or makes its gradient.
-  bool refuses_gelu = false;               ///< No algorithm of cuBLASLt computes a GELU or its slope.
-  bool refuses_attention = false;          ///< No engine of cuDNN supports an attention.
+  bool events_of_partitions = true;         ///< Whether they can be recorded and waited for, as in the primary context.
+  std::vector<int> refused_products = {};   ///< Each a cublasComputeType_t without cuBLASLt algorithm.
+  bool refuses_bias = false;                ///< No algorithm of cuBLASLt adds a bias or makes its gradient.
+  bool refuses_gelu = false;                ///< No algorithm of cuBLASLt computes a GELU or its slope.
+  bool refuses_attention = false;           ///< No engine of cuDNN supports an attention.
+  bool refuses_attention_backward = false;  ///< None supports its backward.
   std::size_t cudnn_version = 91900;
-  std::vector<double> product_seconds = {
-      1e-6};                       ///< Seconds of each algorithm of cuBLASLt, the first by heuristic first.
+  std::vector<double> product_seconds = {1e-6};  ///< Seconds of each algorithm of cuBLASLt, the first by heuristic
+                                                 ///< first; negative: it is named, but not supported.
+  double product_noise = 0;  ///< Each product takes up to this share longer or less, drawn; one in twenty five times.
+  double clock_rise = 0;     ///< Until that many seconds of products are over, each takes four times as long.
   std::int64_t ignored_wait = -1;  ///< This wait for an event, counted from 0, is not done.
   bool peer_access = true;         ///< Whether devices reach the memory of each other.
   std::size_t queue = 1024;        ///< Entries of a stream's launch queue; a call that finds it full blocks.
@@ -77,9 +82,10 @@ std::int64_t waits();
 std::int64_t blocked_calls();
 /// The number of pieces of work put into streams since the last reset, with recordings of events and waits for them.
 std::int64_t submitted_work();
-/// The number of matrix products enqueued since the last reset with this algorithm, and the call that counts one.
+/// The number of matrix products enqueued since the last reset with this algorithm, and the call that counts one and
+/// returns its seconds.
 std::int64_t products(std::size_t algorithm);
-void count_product(std::size_t algorithm);
+double count_product(std::size_t algorithm);
 /// The number of forwards and backwards of attentions that cuDNN enqueued since the last reset, and the call that
 /// counts one.
 std::int64_t attentions();

@@ -7,10 +7,13 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/capture.hpp"
+#include "backends/cuda/kernels/product_choices.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/file.hpp"
 #include "sim/core/random.hpp"
 #include "tests/backends/cpu/trial.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
+#include "tests/support/files.hpp"
 
 namespace stagecraft::matmul_test {
 using cuda::Precision;
@@ -282,7 +285,7 @@ TEST_CASE("a linear layer of many rows takes a launch less where the product mak
 TEST_CASE(
     "the fastest of the algorithms is timed once for a shape and number of multiprocessors; exact takes the first") {
   emulated_gpu::Machine machine;
-  machine.product_seconds = {4e-6, 3e-6, 1e-6, 2e-6};
+  machine.product_seconds = {4e-3, 3e-3, 1e-3, 2e-3};
   const auto on = [&](Precision precision, std::size_t width, int multiprocessors, double k) {
     emulated_gpu::reset(machine);
     cudaStream_t stream = nullptr;
@@ -297,19 +300,140 @@ TEST_CASE(
     CHECK(c.download() == std::vector<double>{14 + k, 20 + k, 30 + k, 44 + k});  // Twice the product; nothing more.
     std::vector<std::int64_t> runs;
     for (std::size_t n = 0; n < 4; ++n) runs.push_back(emulated_gpu::products(n));
+    if (runs[1] > 0) runs[0] = std::min<std::int64_t>(runs[0], 8);  // It warms the GPU up, too.
     return runs;
   };
   using Runs = std::vector<std::int64_t>;
   CHECK(on(Precision::Exact, 4, 16, 1) == Runs{2, 0, 0, 0});
   CHECK(on(Precision::Exact, 8, 16, 1) == Runs{2, 0, 0, 0});
   CHECK(on(Precision::Tf32, 8, 16, 1) == Runs{2, 0, 0, 0});
-  CHECK(on(Precision::Tf32, 4, 16, 1) == Runs{4, 4, 6, 4});  // Each four times to be timed, then the third.
+  CHECK(on(Precision::Tf32, 4, 16, 1) ==
+        Runs{8, 8, 10, 8});  // Each once, then seven times to be timed, then the third.
   CHECK(on(Precision::Tf32, 4, 16, 2) == Runs{0, 0, 2, 0});
-  CHECK(on(Precision::Tf32, 4, 32, 1) == Runs{4, 4, 6, 4});
-  CHECK(on(Precision::Bf16, 4, 16, 1) == Runs{4, 4, 6, 4});
+  CHECK(on(Precision::Tf32, 4, 32, 1) == Runs{8, 8, 10, 8});
+  CHECK(on(Precision::Bf16, 4, 16, 1) == Runs{8, 8, 10, 8});
   const std::vector<std::string> timed = cuda::timed_products();
   CHECK(std::count(timed.begin(), timed.end(), "2x2x2, 1 of them, on 16 multiprocessors: 3 of 4") == 2);
   CHECK(std::count(timed.begin(), timed.end(), "2x2x2, 1 of them, on 32 multiprocessors: 3 of 4") == 1);
+}
+
+namespace {
+
+/// The algorithm, counted from 0, that products of a shape that no other test has take on such a machine.
+int chosen_on(const emulated_gpu::Machine& machine, int size) {
+  emulated_gpu::reset(machine);
+  cudaStream_t stream = nullptr;
+  cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+  cuda::Memory memory(stream);
+  cuda::Products products({stream, 16, Precision::Tf32}, 4, memory);
+  const cuda::Block numbers(sizeof(float) * static_cast<std::size_t>(size * size));
+  const cuda::Matrices square{numbers.as<void>(), 0, size, 0, false};
+  const auto counts = [&] {
+    std::vector<std::int64_t> counted;
+    for (std::size_t n = 0; n < machine.product_seconds.size(); ++n) counted.push_back(emulated_gpu::products(n));
+    return counted;
+  };
+  products.multiply({size, size, size}, square, square, square, false);
+  const std::vector<std::int64_t> timed = counts();
+  products.multiply({size, size, size}, square, square, square, false);
+  cuda::check(cudaStreamSynchronize(stream), "waiting");
+  const std::vector<std::int64_t> after = counts();
+  return static_cast<int>(std::mismatch(timed.begin(), timed.end(), after.begin()).first - timed.begin());
+}
+
+}  // namespace
+
+TEST_CASE("whatever times are drawn, equal algorithms leave the first, and one that is faster by a tenth is taken") {
+  emulated_gpu::Machine machine;
+  machine.product_noise = 0.02;  // And one product in twenty takes five times as long.
+  for (int i = 0; i < 40; ++i) {
+    machine.seed = static_cast<std::uint64_t>(i) + 1;
+    CAPTURE(i);
+    machine.product_seconds = {10e-3, 10e-3, 10e-3, 10e-3};
+    CHECK(chosen_on(machine, 41 + 2 * i) == 0);
+    machine.product_seconds = {10e-3, 10e-3, 9e-3, 12e-3};
+    CHECK(chosen_on(machine, 42 + 2 * i) == 2);
+  }
+}
+
+TEST_CASE("clocks have risen before algorithms are compared") {
+  emulated_gpu::Machine machine;
+  machine.product_seconds = {1e-3, 1.1e-3};
+  machine.clock_rise = 40e-3;  // The first algorithm, first of all, would take four times as long.
+  CHECK(chosen_on(machine, 130) == 0);
+}
+
+TEST_CASE("an algorithm that cuBLASLt names and does not support is not taken") {
+  emulated_gpu::Machine machine;
+  machine.product_seconds = {-1, 4e-3, -1, 3e-3};
+  CHECK(chosen_on(machine, 131) == 3);
+}
+
+namespace {
+
+/// The algorithm of a product with choices from this file, to which it may be added.
+int chosen_with_file(const std::string& file, std::vector<double> seconds, int size) {
+  cuda::ProductChoices& choices = cuda::ProductChoices::of_process();
+  choices.open(file);
+  emulated_gpu::Machine machine;
+  machine.product_seconds = std::move(seconds);
+  const int chosen = chosen_on(machine, size);
+  choices.save();
+  choices.open("");
+  return chosen;
+}
+
+}  // namespace
+
+TEST_CASE("choices that a file has are taken again, whatever would be the fastest now") {
+  const test::Folder folder;
+  const std::string file = folder / "products.json", other = folder / "other.json";
+  CHECK(chosen_with_file(file, {3e-3, 1e-3, 2e-3}, 132) == 1);
+  const std::string text = read_output(file);
+  CHECK(text.find("\"machine\": \"Emulated GPU with cuBLASLt") != std::string::npos);
+  CHECK(text.find("132x132x132, 1 of them, on 16 multiprocessors; tf32, ") != std::string::npos);
+  // As another process would find it: its own choice is another one.
+  std::string changed = text;
+  changed.replace(changed.find("\"algorithm\": 2"), 14, "\"algorithm\": 3");
+  test::write_file(file, changed);
+  CHECK(chosen_with_file(file, {1e-3, 2e-3, 3e-3}, 132) == 2);
+  CHECK(read_output(file) == changed);
+  CHECK(chosen_with_file(file, {1e-3, 2e-3, 3e-3}, 133) == 0);  // Added to it.
+  CHECK(read_output(file).find("133x133x133") != std::string::npos);
+  CHECK(chosen_with_file(other, {1e-3, 2e-3, 3e-3}, 132) == 2);  // An earlier choice of the process, written, too.
+  CHECK(read_output(other).find("\"algorithm\": 3") != std::string::npos);
+}
+
+TEST_CASE("a file of choices of another GPU or library, of other algorithms, or of anything else is refused") {
+  const test::Folder folder;
+  const std::string file = folder / "products.json";
+  chosen_with_file(file, {3e-3, 1e-3, 2e-3}, 134);
+  const std::string text = read_output(file);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = text;
+    const std::size_t at = changed.find(from);
+    REQUIRE(at != std::string::npos);
+    test::write_file(file, changed.replace(at, from.size(), to));
+    std::string why = "accepted";
+    try {
+      chosen_with_file(file, {3e-3, 1e-3, 2e-3}, 134);
+    } catch (const InputError& e) {
+      why = e.what();
+    }
+    cuda::ProductChoices::of_process().open("");
+    return why;
+  };
+  const auto has = [](const std::string& why, const std::string& part) {
+    CAPTURE(why);
+    CHECK(why.find(part) != std::string::npos);
+  };
+  has(with("Emulated GPU", "NVIDIA H100"), "products.json has the choices for NVIDIA H100 with cuBLASLt");
+  has(with("\"of\": 3", "\"of\": 4"), "has one of 4 algorithms for the product 134x134x134");
+  has(with("\"of\": 3", "\"of\": 1"), "has no choices of matrix products: algorithm 2 of 1 is none");
+  has(with("\"algorithm\": 2", "\"algorithm\": 2.5"), "has no choices of matrix products");
+  has(with("products/1", "products/2"), "has no choices of matrix products");
+  has(with("\"products\"", "\"product\""), "has no choices of matrix products");
+  has(with("}", ""), "has no choices of matrix products: ");
 }
 
 TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") {

@@ -362,7 +362,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     results[n].algo.data[0] = chosen().size();
     results[n].algo.data[1] = static_cast<std::uint64_t>(n);
     results[n].workspaceSize = kWorkspace;
-    results[n].state = CUBLAS_STATUS_SUCCESS;
+    const bool is_refused = machine().product_seconds[static_cast<std::size_t>(n)] < 0;
+    results[n].state = is_refused ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
   }
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -384,9 +385,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t description
   if (!on_device(workspace, kWorkspace) || reinterpret_cast<std::uintptr_t>(workspace) % 16 != 0)
     return CUBLAS_STATUS_INVALID_VALUE;
   const auto number = static_cast<std::size_t>(algorithm->data[1]);
-  if (number >= machine().product_seconds.size()) return CUBLAS_STATUS_INVALID_VALUE;
-  const double seconds = machine().product_seconds[number];
-  count_product(number);
+  const std::vector<double>& times = machine().product_seconds;
+  if (number >= times.size() || times[number] < 0) return CUBLAS_STATUS_INVALID_VALUE;
+  const double seconds = count_product(number);
   if (p.description.has_gelu()) count_gelu();
   if (p.d.type == CUDA_R_64F)
     enqueue_product<double>(p, alpha, a, b, beta, c, d, workspace, stream, seconds);

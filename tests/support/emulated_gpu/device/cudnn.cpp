@@ -44,7 +44,10 @@ void put(Object& to, Attribute name, const auto& value) {
 
 /// Whether the engines know the graph: products of rows by heads of whole groups of eight numbers.
 bool is_supported(const Object& graph) {
-  if (machine().refuses_attention) return false;
+  const auto is_product = [](const Object* operation) { return operation->type == MatmulOperation; };
+  const auto operations = operations_of(graph);
+  const bool is_backward = std::count_if(operations.begin(), operations.end(), is_product) > 2;
+  if (machine().refuses_attention || (is_backward && machine().refuses_attention_backward)) return false;
   for (const Object* const operation : operations_of(graph))
     if (operation->type == MatmulOperation)
       for (const TensorInfo& x : inputs_of(*operation))
