@@ -12,12 +12,14 @@ template <class T, class Function>
 struct ValueAt {
   const T* x;
   __device__ Wide<T> operator()(std::int64_t i) const { return Function::value(x[i]); }
+  __host__ __device__ auto arrays() { return std::tie(x); }
 };
 
 template <class T, class Function>
 struct SlopeAt {
   const T *saved, *gradient;
   __device__ Wide<T> operator()(std::int64_t i) const { return gradient[i] * Function::slope(saved[i]); }
+  __host__ __device__ auto arrays() { return std::tie(saved, gradient); }
 };
 
 template <class T, class Function>
@@ -38,6 +40,7 @@ template <class T>
 struct SumAt {
   const T *a, *b;
   __device__ Wide<T> operator()(std::int64_t i) const { return a[i] + b[i]; }
+  __host__ __device__ auto arrays() { return std::tie(a, b); }
 };
 
 template <class T>
@@ -71,6 +74,7 @@ template <class T>
 struct LargerAt {
   const T *first, *second;
   __device__ T operator()(std::int64_t i) const { return first[i] < second[i] ? second[i] : first[i]; }
+  __host__ __device__ auto arrays() { return std::tie(first, second); }
 };
 
 /// Rows of numbers, out of wider rows or into them.
@@ -115,6 +119,7 @@ struct ScaledAt {
   Wide<T> factor;
   const T* x;
   __device__ Wide<T> operator()(std::int64_t i) const { return factor * x[i]; }
+  __host__ __device__ auto arrays() { return std::tie(x); }
 };
 
 /// All bits of the exponent are set in infinities and in what is not a number.

@@ -2,6 +2,7 @@
 // squares.
 
 #include <cmath>
+#include <type_traits>
 
 #include "backends/cuda/kernels/each.hpp"
 #include "backends/cuda/kernels/rows.hpp"
@@ -12,25 +13,55 @@ namespace {
 constexpr unsigned kThreads = 256, kMostBlocks = 64;
 
 /// -log softmax(x)[t] of each row, and its gradient, softmax(x) - [i = t]. A class that is not known makes both NaN.
-template <class T>
+/// Which numbers of a row are a thread's, and so the order of sums, does not depend on `kAligned`: whether 16 bytes can
+/// be moved at once.
+template <bool kAligned, class T>
 __global__ void cross_entropy_kernel(std::int64_t columns, double weight, const T* inputs, const Wide<T>* targets,
                                      Wide<T>* gradients, double* losses) {
   using Number = Wide<T>;
+  constexpr int kCount = kPacked<T>;
   const auto shared = shared_memory<Number>();
   const std::int64_t row = blockIdx.x;
   const T* const x = inputs + row * columns;
   const Number wanted = targets[row];
   Number* const gradient = gradients + row * columns;
-  const SoftmaxParts<Number> parts = softmax_exponentials(columns, x, Number{1}, gradient, shared);
+  const auto each_pack = [columns](const auto& step) {
+    const std::int64_t apart = static_cast<std::int64_t>(blockDim.x) * kCount;
+    for (std::int64_t i = static_cast<std::int64_t>(threadIdx.x) * kCount; i < columns; i += apart)
+      if constexpr (kAligned)
+        step(i, std::integral_constant<int, kCount>{});
+      else
+        for (std::int64_t k = i; k < i + kCount && k < columns; ++k) step(k, std::integral_constant<int, 1>{});
+  };
+  Number mine = -std::numeric_limits<Number>::infinity();
+  each_pack([&](std::int64_t i, auto count) {
+    const auto scores = load<decltype(count)::value>(x + i);
+    for (const T& score : scores.numbers) mine = Larger<Number>{}(mine, score);
+  });
+  const Number largest = joined(mine, shared, Larger<Number>{});
+  mine = 0;
+  each_pack([&](std::int64_t i, auto count) {
+    const auto scores = load<decltype(count)::value>(x + i);
+    Pack<Number, decltype(count)::value> exponentials;
+    for (int k = 0; k < decltype(count)::value; ++k) {
+      exponentials.numbers[k] = real::exponential(scores.numbers[k] - largest);
+      mine += exponentials.numbers[k];
+    }
+    store<decltype(count)::value>(gradient + i, exponentials);
+  });
+  const Number sum = joined(mine, shared, Plus<Number>{});
   const bool valid = wanted >= 0 && wanted < static_cast<Number>(columns) && wanted == std::floor(wanted);
   const std::int64_t target = valid ? static_cast<std::int64_t>(wanted) : 0;
   const double nothing = std::numeric_limits<double>::quiet_NaN();
-  const auto factor = static_cast<Number>(valid ? weight / static_cast<double>(parts.sum) : nothing);
-  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x)
-    gradient[i] = gradient[i] * factor - (i == target ? static_cast<Number>(weight) : Number{0});
+  const auto factor = static_cast<Number>(valid ? weight / static_cast<double>(sum) : nothing);
+  each_pack([&](std::int64_t i, auto count) {
+    auto numbers = load<decltype(count)::value>(gradient + i);
+    for (int k = 0; k < decltype(count)::value; ++k)
+      numbers.numbers[k] = numbers.numbers[k] * factor - (i + k == target ? static_cast<Number>(weight) : Number{0});
+    store<decltype(count)::value>(gradient + i, numbers);
+  });
   if (threadIdx.x == 0)
-    losses[row] =
-        valid ? std::log(static_cast<double>(parts.sum)) + static_cast<double>(parts.largest - x[target]) : nothing;
+    losses[row] = valid ? std::log(static_cast<double>(sum)) + static_cast<double>(largest - x[target]) : nothing;
 }
 
 /// Largest score of each row.
@@ -128,10 +159,13 @@ void cross_entropy(const Device& device, const real::Call& call) {
   const std::int64_t rows = call.samples * op.rows;
   const double weight = call.scale / op.rows;
   const Scratch<double> losses(*device.memory, rows);
-  const unsigned threads = threads_for(op.columns);
-  launch(cross_entropy_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads), threads * sizeof(Wide<T>),
-         device.stream, std::int64_t{op.columns}, weight, numbers<T>(call.inputs[0]), numbers<Wide<T>>(call.inputs[1]),
-         numbers<Wide<T>>(call.saved), losses.data());
+  const T* const scores = numbers<T>(call.inputs[0]);
+  Wide<T>* const gradients = numbers<Wide<T>>(call.saved);
+  const unsigned threads = threads_for((op.columns + kPacked<T> - 1) / kPacked<T>);
+  const bool aligned = op.columns % kPacked<T> == 0 && is_aligned(scores) && is_aligned(gradients);
+  launch(aligned ? cross_entropy_kernel<true, T> : cross_entropy_kernel<false, T>, dim3(static_cast<unsigned>(rows)),
+         dim3(threads), threads * sizeof(Wide<T>), device.stream, std::int64_t{op.columns}, weight, scores,
+         numbers<Wide<T>>(call.inputs[1]), gradients, losses.data());
   sum_up(device, rows, weight, losses, numbers<Wide<T>>(call.output));
 }
 

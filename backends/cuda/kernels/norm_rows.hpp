@@ -45,18 +45,13 @@ struct WarpRow {
   }
 };
 
-/// Numbers that 16 bytes hold.
-template <class T>
-constexpr int kPacked = 16 / static_cast<int>(sizeof(T));
-
 /// Whether 16 bytes can be read at once everywhere: at these addresses, in all rows and all samples.
 template <class T>
 bool is_packed(const real::Call& call, std::initializer_list<const void*> addresses) {
   const std::int64_t rows = call.operation->rows, columns = call.operation->columns;
   const std::int64_t sample_bytes = (rows * columns + rows) * static_cast<std::int64_t>(sizeof(Wide<T>));
   return columns % kPacked<T> == 0 && sample_bytes % 16 == 0 &&
-         std::all_of(addresses.begin(), addresses.end(),
-                     [](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; });
+         std::all_of(addresses.begin(), addresses.end(), is_aligned);
 }
 
 template <class... Parameters, class... Arguments>

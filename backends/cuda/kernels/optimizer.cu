@@ -9,12 +9,13 @@
 namespace stagecraft::cuda {
 namespace {
 
+/// What a step makes of a weight.
 template <class T, class Step>
-struct Apply {
+struct Stepped {
   const T* from;
-  T* to;
   Step step;
-  __device__ void operator()(std::int64_t i) const { to[i] = step(i, from[i]); }
+  __device__ T operator()(std::int64_t i) const { return step(i, from[i]); }
+  __host__ __device__ auto arrays() { return std::tuple_cat(std::tie(from), step.arrays()); }
 };
 
 /// Adam's step with the corrections that the counter says.
@@ -29,6 +30,7 @@ struct CountedStep {
     now.corrections.of_second = corrections[1];
     return now(i, w);
   }
+  __host__ __device__ auto arrays() { return step.arrays(); }
 };
 
 /// real/formulas, a thread for each weight.
@@ -38,12 +40,12 @@ struct ForEach {
 
   template <class T, class Step>
   void operator()(std::int64_t count, const T* from, T* to, const Step& step) const {
-    each(device, count, Apply<T, Step>{from, to, step});
+    put(device, false, count, to, Stepped<T, Step>{from, step});
   }
   template <class T>
   void operator()(std::int64_t count, const T* from, T* to, const real::AdamStep<T>& step) const {
-    if (!counter) return each(device, count, Apply<T, real::AdamStep<T>>{from, to, step});
-    each(device, count, Apply<T, CountedStep<T>>{from, to, {step, static_cast<const T*>(counter)}});
+    if (!counter) return put(device, false, count, to, Stepped<T, real::AdamStep<T>>{from, step});
+    put(device, false, count, to, Stepped<T, CountedStep<T>>{from, {step, static_cast<const T*>(counter)}});
   }
 };
 

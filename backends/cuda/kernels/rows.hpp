@@ -7,6 +7,7 @@
 
 #include "backends/cuda/kernels/launch.hpp"
 #include "backends/cuda/kernels/operations.hpp"
+#include "backends/cuda/kernels/pack.hpp"
 #include "backends/real/formulas/elementary.hpp"
 
 /// Sums in an order that depends on nothing but how many numbers there are.
@@ -75,21 +76,6 @@ template <class T>
 __device__ T warp_sum(T mine) {
   for (unsigned mask = kLanes / 2; mask > 0; mask /= 2) mine += from_lane(mine, mask);
   return mine;
-}
-
-/// Numbers that are read and written at once, by 16 bytes where they are so aligned.
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount < 16 ? sizeof(T) * kCount : 16) Pack {
-  T numbers[kCount];
-};
-
-template <int kCount, class T>
-__device__ Pack<T, kCount> load(const T* from) {
-  return *reinterpret_cast<const Pack<T, kCount>*>(from);
-}
-template <int kCount, class T>
-__device__ void store(T* to, const Pack<T, kCount>& pack) {
-  *reinterpret_cast<Pack<T, kCount>*>(to) = pack;
 }
 
 constexpr unsigned kAcross = 32, kDown = 16;

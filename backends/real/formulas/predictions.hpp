@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tuple>
+
 #include "backends/real/formulas/optimizers.hpp"
 
 /// Weights of other times than now, ahead and back; `loop` as for updates.
@@ -11,6 +13,7 @@ struct DirectionStep {
   const T* direction;
   T reach;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const { return w - reach * direction[i]; }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(direction); }
 };
 
 template <class T>
@@ -18,6 +21,7 @@ struct NextMomentumLine {
   const T *m, *last;
   T reach, mu, share;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const { return w - reach * (mu * m[i] + share * last[i]); }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(m, last); }
 };
 
 template <class T>
@@ -27,6 +31,7 @@ struct RmsPropLine {
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const {
     return w - reach * (last[i] / (std::sqrt(v[i]) + epsilon));
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(v, last); }
 };
 
 template <class T>
@@ -35,6 +40,7 @@ struct AdamLine {
   Corrections<T> corrections;
   T shrink;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const { return shrink * w - corrections.step(m[i], v[i]); }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(m, v); }
 };
 
 /// The last step again, `times` over.
@@ -43,6 +49,7 @@ struct IntegerLine {
   const T* m;
   T times;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const { return integer_weight(w, m[i], times); }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(m); }
 };
 
 template <class T>
@@ -52,6 +59,7 @@ struct IntegerNextLine {
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const {
     return integer_weight(w, std::floor(m[i] / 2) + last[i], times);
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(m, last); }
 };
 
 template <class T>
@@ -66,11 +74,13 @@ struct IntegerCoast {
     }
     return w;
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(m); }
 };
 
 template <class T>
 struct Same {
   STAGECRAFT_PORTABLE T operator()(std::int64_t, T w) const { return w; }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(); }
 };
 
 template <class T, class Loop>

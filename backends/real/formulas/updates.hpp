@@ -1,8 +1,11 @@
 #pragma once
 
+#include <tuple>
+
 #include "backends/real/formulas/optimizers.hpp"
 
-/// One update, for any backend: `loop(count, from, to, step)` does to[i] = step(i, from[i]) for all i, in place too.
+/// One update, for any backend: `loop(count, from, to, step)` does to[i] = step(i, from[i]) for all i, in place too. A
+/// step uses i only to find numbers in its arrays(), of which it reads all, and writes those that are not constant.
 namespace stagecraft::real {
 
 /// What is added to the gradient for each unit of weight.
@@ -24,6 +27,7 @@ struct DecayedGradient {
   const T* gradient;
   T decay;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const { return gradient[i] + decay * w; }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(gradient); }
 };
 
 /// old * sum + fresh * g.
@@ -33,6 +37,7 @@ struct RunningSum {
   DecayedGradient<T> g;
   T old, fresh;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T sum) const { return old * sum + fresh * g(i, weights[i]); }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(weights, g.gradient); }
 };
 
 /// What predictions and reconstructions want to know of gradients; before the weights change.
@@ -57,6 +62,7 @@ struct SgdStep {
   const T* gradient;
   T lr, decay;
   STAGECRAFT_PORTABLE T operator()(std::int64_t i, T w) const { return w - lr * (gradient[i] + decay * w); }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(gradient); }
 };
 
 // With spike compensation W -= lr (mu^tau m + (1 + mu + .. + mu^(tau-1)) g): the gradient makes up for the tau steps in
@@ -79,6 +85,7 @@ struct MomentumStep {
     m[i] = mu * m[i] + share * g;
     return w - lr * (of_m * m[i] + of_g * g);
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(gradient, m); }
 
   const T* gradient;
   T *m, lr, decay{}, mu{}, share{}, of_m{}, of_g{};
@@ -111,6 +118,7 @@ struct AdamStep {
     v[i] = beta2 * v[i] + rest2 * g * g;
     return shrink * w - corrections.step(of_m * m[i] + of_g * g, v[i]);
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(gradient, m, v); }
 
   const T* gradient;
   T *m, *v;
@@ -127,6 +135,7 @@ struct RmsPropStep {
     v[i] = alpha * v[i] + rest * g * g;
     return w - lr * g / (std::sqrt(v[i]) + epsilon);
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(gradient, v); }
 };
 
 template <class T>
@@ -137,6 +146,7 @@ struct IntegerStep {
     m[i] = std::floor(m[i] / 2) + gradient[i];
     return integer_weight(w, m[i], T(1));
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tie(gradient, m); }
 };
 
 /// A step, and the average of the changes that it makes.
@@ -149,6 +159,7 @@ struct AveragedStep {
     average[i] = old * average[i] + fresh * (next - w);
     return next;
   }
+  STAGECRAFT_PORTABLE auto arrays() { return std::tuple_cat(step.arrays(), std::tie(average)); }
 };
 
 /// One step of the optimizer; then the state counts one more. Of the state, what is not null is maintained. `gradient`
