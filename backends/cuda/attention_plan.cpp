@@ -115,37 +115,54 @@ const AttentionShape& computed_right(const AttentionShape& shape) {
 AttentionPlan::AttentionPlan(const AttentionShape& shape, const cudnn::OwnedDescriptor& device)
     : shape_(computed_right(shape)),
       forward_(forward_graph(shape).plan(device)),
-      backward_(backward_graph(shape).plan(device)) {}
+      scale_(static_cast<float>(1 / std::sqrt(static_cast<double>(shape.width)))),
+      hidden_(-std::numeric_limits<float>::infinity()) {
+  try {
+    backward_.emplace(backward_graph(shape).plan(device));
+  } catch (const cudnn::Refusal& e) {
+    why_no_backward_ = e.what();
+  }
+}
 
 void AttentionPlan::execute(const cudnn::ExecutionPlan& plan, cudnn::Handle handle, const AttentionArrays& arrays,
-                            bool is_backward) const {
+                            bool is_backward) {
+  const cudnn::OwnedDescriptor& pack = pack_of(arrays, is_backward);
+  cudnn::require(cudnn::library().cudnnBackendExecute(handle, plan.plan.raw(), pack.raw()), "an attention by cuDNN");
+}
+
+/// Making a pack takes twenty calls, so packs are kept. Iterations repeat their addresses; where they do not, there
+/// are never many.
+const cudnn::OwnedDescriptor& AttentionPlan::pack_of(const AttentionArrays& arrays, bool is_backward) {
   constexpr std::int64_t kBytes = 2;
+  constexpr std::size_t kMostPacks = 256;
   const auto part = [&](const void* first, std::int64_t number) {  // Q, K or V.
     return static_cast<char*>(const_cast<void*>(first)) + number * shape_.heads * shape_.width * kBytes;
   };
-  float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(shape_.width)));
-  float hidden = -std::numeric_limits<float>::infinity(), one = 1;
   std::vector<std::int64_t> ids{Q, K, V, O, Statistics, Scale};
   std::vector<void*> data{part(arrays.input, 0), part(arrays.input, 1), part(arrays.input, 2),
-                          arrays.output,         arrays.statistics,     &scale};
+                          arrays.output,         arrays.statistics,     &scale_};
   const auto add = [&](Id id, void* place) {
     ids.push_back(id);
     data.push_back(place);
   };
-  if (shape_.causal) add(Masked, &hidden);
+  if (shape_.causal) add(Masked, &hidden_);
   if (is_backward) {
-    add(One, &one);
+    add(One, &one_);
     add(DO, const_cast<void*>(arrays.d_output));
     add(DQ, part(arrays.gradient, 0));
     add(DK, part(arrays.gradient, 1));
     add(DV, part(arrays.gradient, 2));
     add(RowSums, arrays.row_sums);
   }
+  std::vector<void*> addresses = data;  // A backward has more of them than a forward.
+  addresses.push_back(arrays.workspace);
+  if (const auto it = packs_.find(addresses); it != packs_.end()) return it->second;
+  if (packs_.size() == kMostPacks) packs_.clear();
   cudnn::OwnedDescriptor pack(cudnn::VariantPack);
   pack.set(cudnn::PackIds, cudnn::OfInt64, std::span<const std::int64_t>(ids));
   pack.set(cudnn::PackPointers, cudnn::OfPointer, std::span<void* const>(data));
   pack.set(cudnn::PackWorkspace, cudnn::OfPointer, arrays.workspace).finish();
-  cudnn::require(cudnn::library().cudnnBackendExecute(handle, plan.plan.raw(), pack.raw()), "an attention by cuDNN");
+  return packs_.emplace(std::move(addresses), std::move(pack)).first->second;
 }
 
 struct AttentionPlans::State {
@@ -186,8 +203,15 @@ bool AttentionPlans::has(const AttentionShape& shape) {
   return state.choice(shape).second.plan != nullptr;
 }
 
+bool AttentionPlans::has_backward(const AttentionShape& shape) {
+  State& state = State::of_process();
+  const std::lock_guard lock(state.mutex);
+  const auto& plan = state.choice(shape).second.plan;
+  return plan && plan->why_no_backward().empty();
+}
+
 void AttentionPlans::use(const AttentionShape& shape, cudaStream_t stream,
-                         const std::function<void(const AttentionPlan&, cudnn::Handle)>& execute) {
+                         const std::function<void(AttentionPlan&, cudnn::Handle)>& execute) {
   State& state = State::of_process();
   const std::lock_guard lock(state.mutex);
   const auto [gpu, choice] = state.choice(shape);
@@ -196,16 +220,25 @@ void AttentionPlans::use(const AttentionShape& shape, cudaStream_t stream,
   execute(*choice.plan, gpu.handle);
 }
 
+namespace {
+
+std::string choice_text(const AttentionPlan* plan, const std::string& why_not) {
+  if (!plan) return "not by cuDNN: " + why_not;
+  const std::string text = "cuDNN " + cudnn::version();
+  return plan->why_no_backward().empty() ? text : text + ", but not its backward: " + plan->why_no_backward();
+}
+
+}  // namespace
+
 std::vector<std::string> AttentionPlans::choices() {
   State& state = State::of_process();
   const std::lock_guard lock(state.mutex);
   std::vector<std::string> lines;
   for (const auto& [number, gpu] : state.gpus)
     for (const auto& [shape, choice] : gpu.choices)
-      lines.push_back(
-          fmt::format("{} x {} rows, {} heads of width {}{}, GPU {}: {}", shape.samples, shape.rows, shape.heads,
-                      shape.width, shape.causal ? ", causal" : "", number,
-                      choice.plan ? "cuDNN " + cudnn::version() : fmt::format("not by cuDNN: {}", choice.why_not)));
+      lines.push_back(fmt::format("{} x {} rows, {} heads of width {}{}, GPU {}: {}", shape.samples, shape.rows,
+                                  shape.heads, shape.width, shape.causal ? ", causal" : "", number,
+                                  choice_text(choice.plan.get(), choice.why_not)));
   return lines;
 }
 

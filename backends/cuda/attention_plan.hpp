@@ -2,6 +2,8 @@
 
 #include <compare>
 #include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,22 +37,31 @@ struct AttentionArrays {
 /// mask, softmax. The backward multiplies its gradients of scores in one pass over all keys, without atomic additions.
 class AttentionPlan {
  public:
-  AttentionPlan(const AttentionShape&, const cudnn::OwnedDescriptor& device);  ///< Throws cudnn::Refusal.
+  /// Throws cudnn::Refusal where there is no plan of the forward.
+  AttentionPlan(const AttentionShape&, const cudnn::OwnedDescriptor& device);
 
+  /// Empty where it has a backward; else why it has none. The statistics are enough for any other backward.
+  const std::string& why_no_backward() const { return why_no_backward_; }
   const AttentionShape& shape() const { return shape_; }
   std::int64_t forward_workspace() const { return forward_.workspace; }  ///< Bytes.
-  std::int64_t backward_workspace() const { return backward_.workspace; }
-  void forward(cudnn::Handle handle, const AttentionArrays& arrays) const { execute(forward_, handle, arrays, false); }
-  void backward(cudnn::Handle handle, const AttentionArrays& arrays) const { execute(backward_, handle, arrays, true); }
+  std::int64_t backward_workspace() const { return backward_->workspace; }
+  void forward(cudnn::Handle handle, const AttentionArrays& arrays) { execute(forward_, handle, arrays, false); }
+  void backward(cudnn::Handle handle, const AttentionArrays& arrays) { execute(*backward_, handle, arrays, true); }
 
   static cudnn::OperationGraph forward_graph(const AttentionShape&);
   static cudnn::OperationGraph backward_graph(const AttentionShape&);
 
  private:
-  void execute(const cudnn::ExecutionPlan&, cudnn::Handle, const AttentionArrays&, bool is_backward) const;
+  void execute(const cudnn::ExecutionPlan&, cudnn::Handle, const AttentionArrays&, bool is_backward);
+  const cudnn::OwnedDescriptor& pack_of(const AttentionArrays&, bool is_backward);
 
   AttentionShape shape_;
-  cudnn::ExecutionPlan forward_, backward_;
+  cudnn::ExecutionPlan forward_;
+  std::optional<cudnn::ExecutionPlan> backward_;
+  std::string why_no_backward_;
+  float scale_, hidden_, one_ = 1;  ///< Numbers of the graphs, which packs point to.
+  std::map<std::vector<void*>, cudnn::OwnedDescriptor>
+      packs_;  ///< By workspace and arrays, which come again and again.
 };
 
 /// The plans of this process, one for each shape on a GPU. All plans of a GPU share a handle of cuDNN.
@@ -58,10 +69,12 @@ class AttentionPlans {
  public:
   /// Whether cuDNN has a plan for the current GPU; makes it on the first call of a shape.
   static bool has(const AttentionShape&);
+  static bool has_backward(const AttentionShape&);
   /// Calls `execute` with the plan and a handle for the stream. No other plan is used meanwhile.
   static void use(const AttentionShape&, cudaStream_t,
-                  const std::function<void(const AttentionPlan&, cudnn::Handle)>& execute);
-  /// A line for each shape that was asked for: "cuDNN 9.19.0", or why the kernels of this project compute it.
+                  const std::function<void(AttentionPlan&, cudnn::Handle)>& execute);
+  /// A line for each shape that was asked for: "cuDNN 9.19.0", or why the kernels of this project compute it, or its
+  /// backward.
   static std::vector<std::string> choices();
 
  private:

@@ -44,6 +44,19 @@ __global__ void softmax_kernel(Rows rows, Wide<T> factor, Wide<T>* scores, T* pr
     p[i] = static_cast<T>(i < seen ? s[i] * inverse : Wide<T>{0});
 }
 
+/// The probabilities that a forward by cuDNN did not keep, from scores and the logarithm of the sum of exponentials of
+/// each row.
+template <class T>
+__global__ void probabilities_kernel(Rows rows, Wide<T> factor, const Wide<T>* scores, const float* statistics,
+                                     T* probabilities) {
+  const std::int64_t row = blockIdx.x, columns = rows.keys, seen = rows.seen(row);
+  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) {
+    const std::int64_t at = row * columns + i;
+    probabilities[at] =
+        static_cast<T>(i < seen ? real::exponential(factor * scores[at] - statistics[row]) : Wide<T>{0});
+  }
+}
+
 /// Turns gradients of probabilities into gradients of Q K^T: scale * p * (d - sum(d * p)).
 template <class T>
 __global__ void through_softmax_kernel(Rows rows, Wide<T> factor, const T* probabilities, const Wide<T>* gradients,
@@ -169,13 +182,45 @@ void forward(const Device& device, const real::Call& call) {
   }
 }
 
+/// Probabilities of all heads of a sample: those that the forward kept, or computed again.
+template <class T>
+class Probabilities {
+ public:
+  Probabilities(const Device& device, const real::Call& call, const Rows& rows)
+      : device_(device), call_(call), rows_(rows), size_(call.operation->heads * rows.queries * rows.keys) {
+    if constexpr (std::is_same_v<T, Bfloat16>) {
+      if (!is_for_library(call)) return;
+      scores_.emplace(*device.memory, size_);
+      again_.emplace(*device.memory, size_);
+    }
+  }
+  Matrices of_sample(std::int64_t sample, const Heads& heads, const HeadInputs& x) const {
+    if (!again_) return heads.square(call_.saved.data, sample);
+    const std::int64_t rows = call_.operation->heads * rows_.queries;
+    heads.products.scores(x.q, x.k, heads.square(scores_->data(), 0, true));
+    const float* const statistics = static_cast<const float*>(call_.saved.data) + sample * rows;
+    launch(probabilities_kernel<T>, dim3(static_cast<unsigned>(rows)), dim3(threads_for(rows_.keys)), 0, device_.stream,
+           rows_, scale<Wide<T>>(*call_.operation), scores_->data(), statistics, again_->data());
+    return heads.square(again_->data(), 0);
+  }
+
+ private:
+  const Device& device_;
+  const real::Call& call_;
+  const Rows& rows_;
+  std::int64_t size_;
+  std::optional<Scratch<Wide<T>>> scores_;
+  std::optional<Scratch<T>> again_;
+};
+
 template <class T>
 void input_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output,
                     std::span<const real::Gradient> d_inputs) {
   const real::Gradient& to = d_inputs[0];
   if (!to.tensor) return;
   if constexpr (std::is_same_v<T, Bfloat16>)
-    if (is_for_library(call)) return library_attention_gradient(device, call, d_output, to);
+    if (is_for_library(call) && library_has_gradient(call))
+      return library_attention_gradient(device, call, d_output, to);
   const Operation& op = *call.operation;
   const Rows rows(call);
   const real::Gradient keys_apart = d_inputs.size() > 1 ? d_inputs[1] : real::Gradient{};
@@ -189,17 +234,18 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
   const std::int64_t numbers_each = op.heads * rows.queries * rows.keys;
   const Scratch<T> scratch(*device.memory, numbers_each);
   const WideSquares<T> gradients(device, numbers_each, scratch.data());
+  const Probabilities<T> probabilities(device, call, rows);
   const unsigned threads = threads_for(rows.keys);
   for (std::int64_t sample = 0; sample < call.samples; ++sample) {
     const Heads heads(device, op, rows, sample);
     const HeadInputs x = heads.inputs(call.inputs[0], keys_of(call)), dx = heads.inputs(to.tensor, keys_apart.tensor);
-    const Matrices p = heads.square(call.saved.data, sample), d = heads.square(scratch.data(), 0);
+    const Matrices p = probabilities.of_sample(sample, heads, x), d = heads.square(scratch.data(), 0);
     const Matrices dy = heads.output(d_output);
     mix_back<T>(device, heads, rows, p, dy, dx.v, add_keys);
     heads.products.scores(dy, x.v, heads.square(gradients.data(), 0, true));
     launch(through_softmax_kernel<T>, dim3(static_cast<unsigned>(op.heads * rows.queries)), dim3(threads),
-           threads * sizeof(Wide<T>), device.stream, rows, scale<Wide<T>>(op),
-           numbers<T>(call.saved) + sample * numbers_each, gradients.data(), scratch.data());
+           threads * sizeof(Wide<T>), device.stream, rows, scale<Wide<T>>(op), static_cast<const T*>(p.base) + p.offset,
+           gradients.data(), scratch.data());
     heads.products.mix(d, x.k, dx.q, to.add);
     mix_back<T>(device, heads, rows, d, x.q, dx.k, add_keys);
   }

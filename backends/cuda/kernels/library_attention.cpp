@@ -18,10 +18,12 @@ std::int64_t statistics_numbers(const Operation& op) {
   return kNarrowPerFloat * op.heads * static_cast<std::int64_t>(op.rows);
 }
 
-/// The driver calls of an execution: cuDNN does not say how many kernels it launches. A forward is one; a backward sums
-/// rows, makes all gradients but that of the queries, then that one.
-void count_calls(cudaStream_t stream, int calls) {
-  for (int i = 0; i < calls; ++i) submitted(stream, "cudnnBackendExecute");
+/// The driver calls of an execution, at most: cuDNN does not say how many kernels it launches. Its engines fuse a
+/// forward into one, and a backward into three or more, for sums of rows, two gradients and the third; both may clear
+/// memory first. With too small a number a call could block in the driver, with too large a one streams are shorter.
+void count_calls(cudaStream_t stream) {
+  constexpr int kMostCalls = 8;
+  for (int i = 0; i < kMostCalls; ++i) submitted(stream, "cudnnBackendExecute");
 }
 
 }  // namespace
@@ -33,6 +35,10 @@ std::int64_t library_saved_numbers(const Operation& op, std::int64_t samples) {
   return AttentionPlans::has(shape_of(op, samples)) ? statistics_numbers(op) : 0;
 }
 
+bool library_has_gradient(const real::Call& call) {
+  return AttentionPlans::has_backward(shape_of(*call.operation, call.samples));
+}
+
 bool is_for_library(const real::Call& call) {
   const Operation& op = *call.operation;
   return call.inputs.size() == 1 && op.rows > kNarrowPerFloat && call.saved.columns == statistics_numbers(op);
@@ -40,14 +46,14 @@ bool is_for_library(const real::Call& call) {
 
 void library_attention(const Device& device, const real::Call& call) {
   AttentionPlans::use(shape_of(*call.operation, call.samples), device.stream,
-                      [&](const AttentionPlan& plan, cudnn::Handle handle) {
+                      [&](AttentionPlan& plan, cudnn::Handle handle) {
                         const Scratch<char> workspace(*device.memory, plan.forward_workspace());
                         plan.forward(handle, {.input = call.inputs[0].data,
                                               .output = call.output.data,
                                               .statistics = static_cast<float*>(call.saved.data),
                                               .workspace = workspace.data()});
                       });
-  count_calls(device.stream, 1);
+  count_calls(device.stream);
 }
 
 void library_attention_gradient(const Device& device, const real::Call& call, const real::Tensor& d_output,
@@ -56,7 +62,7 @@ void library_attention_gradient(const Device& device, const real::Call& call, co
   const Scratch<Bfloat16> apart(*device.memory, to.add ? to.tensor.size() : 0);  // cuDNN writes and cannot add.
   void* const gradient = to.add ? apart.data() : to.tensor.data;
   AttentionPlans::use(shape_of(*call.operation, call.samples), device.stream,
-                      [&](const AttentionPlan& plan, cudnn::Handle handle) {
+                      [&](AttentionPlan& plan, cudnn::Handle handle) {
                         const Scratch<float> row_sums(*device.memory, plan.shape().statistics());
                         const Scratch<char> workspace(*device.memory, plan.backward_workspace());
                         plan.backward(handle, {.input = call.inputs[0].data,
@@ -67,7 +73,7 @@ void library_attention_gradient(const Device& device, const real::Call& call, co
                                                .row_sums = row_sums.data(),
                                                .workspace = workspace.data()});
                       });
-  count_calls(device.stream, 3);
+  count_calls(device.stream);
   if (to.add) add(device, to.tensor.size(), apart.data(), static_cast<Bfloat16*>(to.tensor.data));
 }
 

@@ -80,6 +80,8 @@ void linear_gradient_with_gelu(const Device&, const real::Call& product, const r
 /// attention.
 std::int64_t library_saved_numbers(const Operation&, std::int64_t samples);
 bool is_for_library(const real::Call&);
+/// False where cuDNN has the forward alone: then the statistics that it keeps are enough for the kernels here.
+bool library_has_gradient(const real::Call&);
 void library_attention(const Device&, const real::Call&);
 void library_attention_gradient(const Device&, const real::Call&, const real::Tensor& d_output, const real::Gradient&);
 

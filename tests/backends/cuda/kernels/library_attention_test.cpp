@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/attention_plan.hpp"
+#include "backends/cuda/launch_limit.hpp"
 #include "backends/real/formulas/bfloat16.hpp"
 #include "tests/backends/cuda/kernels/gpu.hpp"
 #include "tests/backends/cuda/kernels/shapes.hpp"
@@ -133,6 +134,43 @@ TEST_CASE("each forward and each backward is one execution of cuDNN") {
   CHECK(emulated_gpu::attentions() == 3);
   on_gpu(attention(2, 12, 2, 4, true));
   CHECK(emulated_gpu::attentions() == 0);
+}
+
+TEST_CASE("where cuDNN has no backward its forward is kept, and the kernels make gradients of its statistics") {
+  for (const bool causal : {false, true}) {
+    const Trial t = attention(2, 19, 3, 16, causal);  // Choices are for the process: no other test has this shape.
+    emulated_gpu::reset({.refuses_attention_backward = true});
+    cudaStream_t stream{};
+    cuda::check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "a stream");
+    const auto kernels = cuda::make_kernels({stream, 16, cuda::Precision::Exact}, real::kMixedWidth);
+    const Results gpu = all_of(*kernels, t), cpu = all_of(*cpu::make_kernels(real::kMixedWidth), t);
+    CHECK(emulated_gpu::attentions() == 1);
+    CHECK(gpu.saved.size() == static_cast<std::size_t>(2 * t.samples * t.op.heads * t.op.rows));
+    CHECK(choice_of(t).find(", but not its backward: none of the") != std::string::npos);
+    // Probabilities are rounded where the CPU rounds them, from sums in another order: the bound without cuDNN.
+    const double bound = 4 * 0x1p-8 * (16 * std::sqrt(t.op.columns / t.op.heads) * t.op.rows + 1);
+    CHECK(farthest(gpu.output, cpu.output) <= 4 * 0x1p-8 + 1e-5);
+    CHECK(farthest(gpu.gradient, cpu.gradient) <= bound);
+    CHECK(farthest(gpu.added, cpu.added) <= bound + 0x1p-8);
+    double close = 0;
+    for (const double x : cpu.gradient) close = std::max(close, std::abs(x));
+    CHECK(farthest(gpu.gradient, cpu.gradient) < 0.05 * close);
+  }
+}
+
+TEST_CASE("an execution of cuDNN counts as eight driver calls, more than its kernels can be") {
+  const Trial t = attention(2, 12, 2, 8, true);
+  Gpu gpu(real::kMixedWidth);
+  cuda::LaunchLimit limit;
+  const cuda::LimitedLaunches limited(&limit);
+  limit.share_queues(1);
+  ComputedTrial device(gpu.kernels(), t, rounded_data(t));
+  const std::int64_t forward = limit.calls();
+  device.input_gradient();
+  CHECK(emulated_gpu::attentions() == 2);
+  CHECK(forward >= 8);
+  CHECK(limit.calls() - forward >= 8);
+  limit.forget();
 }
 
 TEST_CASE("versions of cuDNN with errors in attention are not taken") {
