@@ -68,16 +68,18 @@ inline TrialData data_for(const Trial& t, std::size_t width, bool whole = false)
   return data;
 }
 
-/// A tensor on the device, `shift` times 64 bytes into its block.
+/// A tensor on the device, `shift` times 64 bytes into its block, or `shift` of its own numbers.
 class DeviceTensor {
  public:
   DeviceTensor(real::Kernels& kernels, const std::vector<double>& numbers, std::int64_t columns, std::size_t shift = 0,
-               bool is_wide = false)
+               bool is_wide = false, bool by_numbers = false)
       : kernels_(&kernels),
         bytes_(numbers.size() * (is_wide ? real::wide_width(kernels.width()) : kernels.width()) + 64 * (shift + 1)),
         block_(kernels.allocate(bytes_)) {
     const auto size = static_cast<std::int64_t>(numbers.size());
-    tensor = {static_cast<char*>(block_) + 64 * shift, columns > 0 ? size / columns : 0, columns, is_wide};
+    const std::size_t width = is_wide ? real::wide_width(kernels.width()) : kernels.width();
+    tensor = {static_cast<char*>(block_) + (by_numbers ? width : 64) * shift, columns > 0 ? size / columns : 0, columns,
+              is_wide};
     if (!is_narrow()) {
       kernels.upload(numbers, tensor.data);
       return;
@@ -126,20 +128,22 @@ class DeviceTensor {
 /// promise is wiped out after the forward.
 class ComputedTrial {
  public:
-  ComputedTrial(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0)
+  ComputedTrial(real::Kernels& kernels, const Trial& t, const TrialData& data, std::size_t shift = 0,
+                bool by_numbers = false)
       : kernels_(&kernels),
         trial_(t),
         shift_(shift),
+        by_numbers_(by_numbers),
         weights_(kernels, data.weights, 1, shift),
         output_(kernels, std::vector<double>(t.op.is_loss() ? 1 : data.d_output.size(), kJunk),
-                t.op.is_loss() ? 1 : t.op.columns, shift, t.op.is_loss()),
+                t.op.is_loss() ? 1 : t.op.columns, shift, t.op.is_loss(), by_numbers),
         saved_(kernels,
                std::vector<double>(static_cast<std::size_t>(t.samples * kernels.saved_numbers(t.op, t.samples)), kJunk),
-               kernels.saved_numbers(t.op, t.samples), shift, real::saves_wide(t.op)),
-        d_output_(kernels, data.d_output, t.op.columns, shift) {
+               kernels.saved_numbers(t.op, t.samples), shift, real::saves_wide(t.op), by_numbers),
+        d_output_(kernels, data.d_output, t.op.columns, shift, false, by_numbers) {
     for (std::size_t i = 0; i < t.columns.size(); ++i) {
       const bool is_data = t.op.kind == OperationKind::Embedding || (t.op.is_loss() && i == 1);
-      inputs_.emplace_back(kernels, data.inputs[i], t.columns[i], shift, is_data);
+      inputs_.emplace_back(kernels, data.inputs[i], t.columns[i], shift, is_data, by_numbers);
       tensors_.push_back(inputs_.back().tensor);
     }
     call_ = {&trial_.op, t.samples, tensors_, weights_.tensor.data, output_.tensor, saved_.tensor, t.scale,
@@ -160,7 +164,7 @@ class ComputedTrial {
     std::vector<real::Gradient> gradients;
     for (std::size_t i = 0; i < trial_.gradients(); ++i) {
       const std::vector<double> numbers(static_cast<std::size_t>(trial_.input_rows() * trial_.columns[i]), start);
-      places.emplace_back(*kernels_, numbers, trial_.columns[i], shift_);
+      places.emplace_back(*kernels_, numbers, trial_.columns[i], shift_, false, by_numbers_);
       gradients.push_back({wanted[i] ? places[i].tensor : real::Tensor{}, add});
     }
     kernels_->input_gradient(call_, trial_.op.is_loss() ? real::Tensor{} : d_output_.tensor, gradients);
@@ -189,6 +193,7 @@ class ComputedTrial {
   real::Kernels* kernels_;
   Trial trial_;
   std::size_t shift_;
+  bool by_numbers_;
   DeviceTensor weights_, output_, saved_, d_output_;
   std::vector<DeviceTensor> inputs_;
   std::vector<real::Tensor> tensors_;

@@ -188,6 +188,32 @@ TEST_CASE("equal calls give equal bits wherever things lie") {
     }
 }
 
+// Arrays that begin at any number, of any length: 16 bytes can be moved at once everywhere, up to a tail, or nowhere.
+TEST_CASE("kernels that take each number alone, and cross entropy, have equal bits wherever their arrays begin") {
+  Rng rng(12, "places");
+  for (const OperationKind kind : {Relu, Tanh, Gelu, Silu, Add, CrossEntropy, MeanSquare})
+    for (const int columns : {1, 7, 8, 24, 129, 1000}) {
+      Trial t = drawn_trial(kind, rng);
+      for (int& c : t.columns) c = c == t.op.columns ? columns : c;
+      t.op.columns = columns;
+      CAPTURE(t.name);
+      CAPTURE(columns);
+      for (const std::size_t width : {std::size_t{4}, std::size_t{8}, real::kMixedWidth}) {
+        const TrialData data = data_for(t, width);
+        const auto results = [&](std::size_t shift) {
+          Gpu gpu(width, shift + 1);
+          ComputedTrial device(gpu.kernels(), t, data, shift, true);
+          std::vector<std::vector<double>> numbers = device.input_gradient();
+          for (auto& added : device.input_gradient(true, 0.5)) numbers.push_back(std::move(added));
+          numbers.push_back(device.output);
+          return numbers;
+        };
+        const auto aligned = results(0);
+        for (const std::size_t shift : {1U, 2U, 5U}) CHECK(results(shift) == aligned);
+      }
+    }
+}
+
 TEST_CASE("gradients are added to what is there, and unneeded ones are not written") {
   for (const Trial& t : real_trials()) {
     CAPTURE(t.name);

@@ -36,11 +36,16 @@ std::vector<double> drawn(std::size_t count, OptimizerKind kind, Rng& rng) {
 /// Weights and the state of their optimizer, on some device.
 class Weights {
  public:
-  Weights(real::Kernels& kernels, const std::vector<double>& start)
-      : kernels_(kernels), size_(start.size()), bytes_(size_ * kernels.width()) {
+  /// `shift`: the number of its block that each array begins at.
+  Weights(real::Kernels& kernels, const std::vector<double>& start, std::size_t shift = 0)
+      : kernels_(kernels),
+        size_(start.size()),
+        before_(shift * kernels.width()),
+        bytes_(before_ + size_ * kernels.width()) {
     for (void*& block : blocks_) {
-      block = kernels.allocate(bytes_);
-      kernels.zero(block, bytes_);
+      void* const begin = kernels.allocate(bytes_);
+      kernels.zero(begin, bytes_);
+      block = static_cast<char*>(begin) + before_;
     }
     kernels.upload(start, blocks_[0]);
     state_ = {blocks_[1], blocks_[2], blocks_[3], blocks_[4], blocks_[5], 0};
@@ -49,7 +54,7 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
   ~Weights() {
     if (state_.counter) kernels_.release(state_.counter, counter_bytes_);
-    for (void* const block : blocks_) kernels_.release(block, bytes_);
+    for (void* const block : blocks_) kernels_.release(static_cast<char*>(block) - before_, bytes_);
   }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, const std::vector<double>& gradient) {
@@ -97,7 +102,7 @@ class Weights {
   }
 
   real::Kernels& kernels_;
-  std::size_t size_, bytes_, counter_bytes_ = 0;
+  std::size_t size_, before_, bytes_, counter_bytes_ = 0;
   void* blocks_[8] = {};
   real::OptimizerState state_;
 };
@@ -172,6 +177,25 @@ TEST_CASE("a step of Adam that the device counts has the bits of one that it is 
         CHECK(actual.everything() == expected.everything());
       }
     }
+}
+
+TEST_CASE("updates have the bits of the CPU wherever their arrays begin, and whatever their length") {
+  Rng rng(5, "places");
+  for (const OptimizerKind kind : kKinds)
+    for (const std::size_t width : test::kWidths)
+      for (const std::size_t count : {1U, 3U, 4U, 6U, 1025U})
+        for (const std::size_t shift : {0U, 1U, 2U}) {
+          Gpu gpu(width, shift + 1);
+          const auto reference = cpu::make_kernels(width);
+          const std::vector<double> start = drawn(count, kind, rng);
+          Weights actual(gpu.kernels(), start, shift), expected(*reference, start);
+          for (int step = 0; step < 2; ++step) {
+            const std::vector<double> gradient = drawn(count, kind, rng);
+            actual.update(rule_of(kind), {.reconstruction = Reconstruction::UpdateAverage}, gradient);
+            expected.update(rule_of(kind), {.reconstruction = Reconstruction::UpdateAverage}, gradient);
+            CHECK(actual.everything() == expected.everything());
+          }
+        }
 }
 
 TEST_CASE("an update of all weights of a stage is one launch, for they are one array") {
