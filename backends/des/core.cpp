@@ -17,14 +17,16 @@
 
 namespace stagecraft::des {
 Core::Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
-           std::span<double> end, const Conditions* conditions, std::span<const std::int32_t> memory)
+           std::span<double> end, const Conditions* conditions, std::span<const std::int32_t> memory,
+           std::span<const std::int32_t> word_routes)
     : program_(program),
       routes_(routes),
       network_(network),
       start_(start),
       end_(end),
       conditions_(conditions != nullptr && conditions->as_rated() ? nullptr : conditions),
-      memory_(program.traffic.empty() ? std::span<const std::int32_t>{} : memory) {
+      memory_(program.traffic.empty() ? std::span<const std::int32_t>{} : memory),
+      word_routes_(word_routes) {
   STAGECRAFT_CHECK(start.size() == program.size() && end.size() == program.size());
   STAGECRAFT_CHECK(routes.size() >= program.routes.size());
   std::fill(start_.begin(), start_.end(), kUnset);
@@ -77,6 +79,7 @@ void Core::describe_end(std::size_t i, const Transfer& transfer) {
     node.shape = sends ? Shape::Handshake : Shape::ReadyWord;
     node.left = sends ? 1 : 0;
     node.seconds = route.latency.value;
+    node.flows = words_flow(node);
   }
   if (!sends) return;
   node.seconds = route.latency.value + slow_start(node);
@@ -251,11 +254,18 @@ void Core::start_traffic(std::int32_t id) {
   network_.start(id, memory_[op.device.value], bytes, static_cast<double>(bytes) / seconds);
 }
 
+/// Whether the network carries the words about a transfer.
+bool Core::words_flow(const Node& node) const {
+  return !word_routes_.empty() && word_routes_[program_.shape(program_.transfers[node.link]).route] >= 0;
+}
+
 void Core::start_bytes(std::int32_t id) {
   Node& node = nodes_[id];
   if (node.shape == Shape::Alone) return start_traffic(id);
   if (node.shape != Shape::Phased) {
     const TransferShape& shape = program_.shape(program_.transfers[node.link]);
+    if (node.shape == Shape::ReadyWord || node.shape == Shape::Confirmed)
+      return network_.start(id, word_routes_[shape.route], 0, kInfinity);
     return network_.start(id, shape.route, shape.bytes, kInfinity);
   }
   const CollectivePhase& phase = program_.phases[node.partner];
@@ -292,7 +302,7 @@ void Core::confirm(std::int32_t id) {
   Node& node = nodes_[id];
   finish(node.partner);
   node.shape = Shape::Confirmed;
-  node.flows = false;
+  node.flows = words_flow(node);
   push(id, now_ + nodes_[node.partner].seconds);
 }
 

@@ -15,10 +15,10 @@ namespace stagecraft::des {
 class Network {
  public:
   virtual ~Network() = default;
-  /// `bytes` (never zero) leave now over `route`, an index into the routes that has hops, at most `max_rate` bytes in a
-  /// second. `flow` is the number of the instruction that sends, of the first
-  /// member of a collective, whose flows share it, or of the op whose traffic it is. When the last byte
-  /// is there the network calls Core::flow_done, but not from in here.
+  /// `bytes` leave now over `route`, an index into the routes that has hops, at most `max_rate` bytes in a second. Only
+  /// a word of a handshake that takes queues has no bytes. `flow` is the number of the instruction that sends, of the
+  /// receive whose word it is, of the first member of a collective, whose flows share it, or of the op whose traffic it
+  /// is. When the last byte is there the network calls Core::flow_done, but not from in here.
   virtual void start(int flow, std::int32_t route, std::uint64_t bytes, double max_rate) = 0;
 };
 
@@ -31,9 +31,12 @@ class Network {
 class Core {
  public:
   /// `routes` come from routes_of(), `memory` from memory_routes() or is empty; `start` and `end` have one place for
-  /// each instruction. Without `conditions` the cluster never changes. All arguments must outlive this.
+  /// each instruction. Without `conditions` the cluster never changes. `word_routes` has the index of the route back
+  /// for each route of the program, over which the network carries the words of handshakes; -1 or empty: they take no
+  /// more than the latency. All arguments must outlive this.
   Core(const Program& program, std::span<const Route> routes, Network& network, std::span<double> start,
-       std::span<double> end, const Conditions* conditions = nullptr, std::span<const std::int32_t> memory = {});
+       std::span<double> end, const Conditions* conditions = nullptr, std::span<const std::int32_t> memory = {},
+       std::span<const std::int32_t> word_routes = {});
 
   void begin(double now);
   double next_time() const { return heap_.empty() ? kInfinity : heap_.front().time; }
@@ -107,6 +110,7 @@ class Core {
   double ready_to_flow(const Node& node, std::span<const Route> ways, double latencies, double more = 0) const;
   std::span<const Route> ways_of(const CollectivePhase&) const;
   void next_phase(std::int32_t id);
+  bool words_flow(const Node& node) const;
   void start_bytes(std::int32_t id);
   void end_step(std::int32_t id);
   void finish(std::int32_t id);
@@ -119,7 +123,7 @@ class Core {
   Network& network_;
   std::span<double> start_, end_;
   const Conditions* conditions_;  ///< Null when the cluster never changes.
-  std::span<const std::int32_t> memory_;
+  std::span<const std::int32_t> memory_, word_routes_;
   std::vector<double> slow_starts_;       ///< Seconds of each transfer; empty where there are none.
   std::vector<double> seconds_;           ///< Latency of each phase while the cluster is unchanged.
   std::vector<Milestone> milestones_;     ///< By op, then by share.

@@ -1,41 +1,23 @@
-// The catalog entry `fluid`: simulates a Program by des::Core, with transfers that share links by max-min fairness.
+// The catalog entry `fluid`: simulates a Program by des::Core, with transfers that share links by max-min fairness;
+// queue_network.cpp has links with one queue.
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "backends/backend.hpp"
 #include "backends/des/core.hpp"
 #include "backends/des/routes.hpp"
+#include "backends/fluid/deadline.hpp"
 #include "backends/fluid/fair_share.hpp"
 #include "backends/fluid/finish_queue.hpp"
 #include "backends/fluid/simulate.hpp"
-#include "sim/core/diagnostic.hpp"
 #include "sim/core/host.hpp"
 #include "sim/core/numbers.hpp"
 #include "sim/core/stop_point.hpp"
 
 namespace stagecraft::fluid {
 namespace {
-
-/// Says when to stop; looks at the clock once in some thousand calls.
-class Deadline {
- public:
-  explicit Deadline(Seconds timeout) : timeout_(timeout) {}
-
-  void check() {
-    if (timeout_.value <= 0 || ++calls_ % 4096 != 0) return;
-    if (std::chrono::duration<double>(Wall::now() - begin_).count() > timeout_.value)
-      throw BackendError("fluid: stopped after " + to_text(timeout_) + " of wall time, as asked");
-  }
-
- private:
-  using Wall = std::chrono::steady_clock;
-  Seconds timeout_;
-  std::uint32_t calls_ = 0;
-  Wall::time_point begin_ = Wall::now();
-};
 
 class FluidNetwork final : public des::Network {
  public:
@@ -147,7 +129,8 @@ Timeline run(const Program& program, const Cluster& cluster, const RunOptions& o
   reserve_column(timeline.end, program.size());
   timeline.start.resize(program.size());
   timeline.end.resize(program.size());
-  fluid::simulate(program, cluster, routes, timeline.start, timeline.end, options.timeout);
+  const auto simulate = cluster.has_one_queue() ? fluid::simulate_queues : fluid::simulate;
+  simulate(program, cluster, routes, timeline.start, timeline.end, options.timeout);
   timeline.clock = Clock::Simulated;
   timeline.provenance.backend = "fluid";
   timeline.provenance.seed = options.seed;

@@ -15,4 +15,10 @@ namespace stagecraft::fluid {
 void simulate(const Program& program, const Cluster& cluster, std::span<const Route> routes, std::span<double> start,
               std::span<double> end, Seconds timeout = {});
 
+/// simulate() for clusters of which some links have one queue: each message moves in chunks, and the words of
+/// handshakes wait in queues. Infeasible with devices that share memory, and if the chunks are more than a computer can
+/// follow.
+void simulate_queues(const Program& program, const Cluster& cluster, std::span<const Route> routes,
+                     std::span<double> start, std::span<double> end, Seconds timeout = {});
+
 }  // namespace stagecraft::fluid

@@ -23,6 +23,10 @@ std::string Cluster::vertex_name(VertexId v) const {
   return devices.contains(device) ? devices[device].name : switches.at(v.value - devices.size());
 }
 
+bool Cluster::has_one_queue() const {
+  return std::any_of(links.begin(), links.end(), [](const Link& link) { return link.one_queue; });
+}
+
 std::optional<DeviceId> Cluster::find_device(const std::string& device_name) const {
   for (const DeviceId d : devices.ids())
     if (devices[d].name == device_name) return d;

@@ -71,6 +71,7 @@ struct Link {
   double efficiency = 1;    ///< The share of its rate that is not headers.
   Bytes window{};           ///< What one message may have under way without an acknowledgement; zero: no limit.
   bool slow_start = false;  ///< TCP's: the first message of a connection starts with a small window.
+  bool one_queue = false;   ///< What waits for it goes in the order of arrival; else messages go in turn, words first.
 };
 
 /// One link crossed by a route. `forward` is from the first end to the second.
@@ -114,6 +115,7 @@ struct Cluster {
   VertexId switch_vertex(int index) const { return VertexId{std::ssize(devices) + index}; }
   std::string vertex_name(VertexId v) const;
   std::optional<DeviceId> find_device(const std::string& device_name) const;
+  bool has_one_queue() const;  ///< Whether some link does.
   /// Devices of one host are one node; a device without a host is a node by itself.
   bool on_one_node(DeviceId a, DeviceId b) const;
 };

@@ -138,7 +138,12 @@ const config::MapSpec& link_fields() {
            .optional()
            .doc("Whether the first message of a connection starts with ten packets under way and doubles them each "
                 "round trip, as TCP does (RFC 6928). A connection is one stream of a device to one other device. "
-                "Default: false.")}};
+                "Default: false."),
+       config::choice("queue", std::vector<std::string>{"fair", "fifo"})
+           .optional()
+           .doc("What waits for the link. fair: messages are served in turn, and words of a handshake do not wait. "
+                "fifo: one queue in the order of arrival, as most switches and cards have; the words of "
+                "run.transfers: handshake wait in it. Only the backend fluid simulates fifo. Default: fair.")}};
   return spec;
 }
 
@@ -178,6 +183,7 @@ Link read_link(const Value& map, const std::string& name) {
     link.bandwidth = link.bandwidth * link.efficiency;
   }
   if (const Value* slow_start = map.find("slow_start")) link.slow_start = config::as_bool(*slow_start);
+  if (const Value* queue = map.find("queue")) link.one_queue = queue->text == "fifo";
   const Value* duplex = map.find("duplex");
   if (duplex && duplex->text == "half") link.duplex = Duplex::Half;
   if (duplex && duplex->text == "unshared") link.duplex = Duplex::Unshared;

@@ -295,8 +295,8 @@ Timeline folded(Timeline timeline, const UnfoldedProgram& unfolded, int group) {
 
 }  // namespace
 
-std::string default_backend(const Plan& plan) {
-  return devices_of(plan).size() > kMostDevicesOfReference ? "fluid" : "simgrid";
+std::string default_backend(const Plan& plan, const Cluster& cluster) {
+  return cluster.has_one_queue() || devices_of(plan).size() > kMostDevicesOfReference ? "fluid" : "simgrid";
 }
 
 Timeline execute(const CompiledExperiment& c, const std::string& backend, bool one_thread) {

@@ -66,9 +66,9 @@ CompiledExperiment compile(PlannedExperiment, const Schedule* known_order = null
 CompiledExperiment compile(const Experiment&);
 
 /// The backend of runs that name none: simgrid is the reference, and fluid is many times faster on many devices, where
-/// it shares links by the same rule.
+/// it shares links by the same rule. Only fluid has links with one queue.
 inline constexpr int kMostDevicesOfReference = 64;
-std::string default_backend(const Plan&);
+std::string default_backend(const Plan&, const Cluster&);
 
 /// Runs it on a backend of the catalog. `one_thread`: a real run executes in the order of the program.
 Timeline execute(const CompiledExperiment&, const std::string& backend, bool one_thread = false);

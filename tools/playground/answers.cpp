@@ -105,7 +105,7 @@ Json answer_one(const Json& request, const std::string& file, const std::vector<
   for (std::string& set : sets_of(request)) sets.push_back(std::move(set));
   CompiledExperiment compiled = compile_or_advise(load_experiment(file, sets));
   check_size(compiled);
-  const std::string backend = text_of(request, "backend", default_backend(compiled.plan));
+  const std::string backend = text_of(request, "backend", default_backend(compiled.plan, compiled.cluster()));
   Outcome outcome = run(compiled, backend);
   if (outcome.timeline.clock == Clock::Simulated) outcome.report.interval = prediction_interval(compiled.experiment);
   if (asks(request, "diagnose"))

@@ -256,6 +256,10 @@ constexpr Term kTerms[] = {
      "simulates it for the first message of each connection."},
     {"receive window|tcp window|bandwidth-delay product|BDP",
      "The bytes that a connection may have under way limit it to a window for each round trip: `window` of a link."},
+    {"FIFO queue|plain queue|tail queue",
+     "One queue in front of a link, in which short packets wait behind data: `queue: fifo` of a link, and `--queue "
+     "fifo` of "
+     "networks that are built. With fair queues (the default) messages are served in turn."},
     {"nccl-tests",
      "Programs that measure collectives of NCCL. `stagecraft calibrate FILE --out curve.yaml` reads what one of them "
      "prints; `collectives: curve.yaml` in the cluster takes its times."},

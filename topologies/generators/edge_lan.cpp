@@ -18,7 +18,8 @@ const config::MapSpec& medium_fields() {
         "What all share.",
         {config::quantity("bandwidth", Dimension::Bandwidth).doc("Bandwidth that all transfers share."),
          config::quantity("latency", Dimension::Time).fallback("0").doc("Time from one station to another.")}};
-    for (const char* name : {"efficiency", "window", "slow_start"}) derived.fields.push_back(*link_fields().find(name));
+    for (const char* name : {"efficiency", "window", "slow_start", "queue"})
+      derived.fields.push_back(*link_fields().find(name));
     return derived;
   }();
   return spec;
@@ -55,6 +56,7 @@ Cluster build_edge_lan(const config::Value& map) {
     const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
     const DeviceTypeId type = writer.type(group.at("type"), path + ".type", name);
     Link adapter{.name = {}, .bandwidth = medium.bandwidth, .latency = {}, .duplex = Duplex::Half, .ends = {}};
+    adapter.one_queue = medium.one_queue;
     if (group.has("bandwidth")) adapter.bandwidth = writer.link(group, path).bandwidth * medium.efficiency;
     for (int i = 0; i < config::as_int(group.at("count")); ++i) {
       const std::string device = fmt::format("{}{}", name, used[name]++);

@@ -130,6 +130,8 @@ TEST_CASE("a link may have a window above zero") {
 TEST_CASE("a link may have slow start") {
   CHECK(read_link(test::checked("{bandwidth: 1 GB/s, slow_start: true}", link_fields()), "l").slow_start);
   CHECK_THROWS_AS(test::checked("{bandwidth: 1 GB/s, slow_start: 1}", link_fields()), InputError);
+  CHECK(read_link(test::checked("{bandwidth: 1 GB/s, queue: fifo}", link_fields()), "l").one_queue);
+  CHECK_FALSE(read_link(test::checked("{bandwidth: 1 GB/s, queue: fair}", link_fields()), "l").one_queue);
 }
 
 }  // namespace stagecraft::device_type_test

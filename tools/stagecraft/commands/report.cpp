@@ -105,7 +105,7 @@ void add_scenario(const std::string& given, const Arguments& a, std::vector<Kept
   std::vector<std::string> backends = a.list("backend");
   for (const std::string& backend : backends) get_from(backends::catalog(), "backend", backend);
   CompiledExperiment compiled = compile_or_advise(load_experiment(given, a.list("set")));
-  if (backends.empty()) backends.push_back(default_backend(compiled.plan));
+  if (backends.empty()) backends.push_back(default_backend(compiled.plan, compiled.cluster()));
   for (const std::string& backend : backends) {
     Outcome outcome = run(compiled, backend);
     print_error("{} {} on {}\n", outcome.timeline.clock == Clock::Simulated ? "simulated" : "measured", given, backend);

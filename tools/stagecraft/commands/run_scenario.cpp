@@ -46,11 +46,12 @@ bool small(const CompiledExperiment& p) {
 }
 
 /// What computed the times, and why that where it was not asked for.
-std::string origin_text(const Arguments& a, const Timeline& timeline) {
+std::string origin_text(const Arguments& a, const Cluster& cluster, const Timeline& timeline) {
   const Provenance& from = timeline.provenance;
   const std::string name = from.backend_version.empty() ? from.backend : from.backend + " " + from.backend_version;
   const char* what = timeline.clock == Clock::Simulated ? "simulated by" : "measured by";
   if (a.has("backend") || from.backend != "fluid") return fmt::format("{} {}", what, name);
+  if (cluster.has_one_queue()) return fmt::format("{} {} (alone in having links with `queue: fifo`)", what, name);
   return fmt::format("{} {} (the default above {} devices; --backend simgrid is the reference)", what, name,
                      kMostDevicesOfReference);
 }
@@ -64,7 +65,7 @@ std::string headline(const Arguments& a, const CompiledExperiment& p, const Outc
                      p.schedule.search
                          ? "searched for: " + to_text(*p.schedule.search, [](Seconds t) { return to_text(t); }) + "\n"
                          : "",
-                     origin_text(a, o.timeline),
+                     origin_text(a, p.cluster(), o.timeline),
                      pluralize(static_cast<std::int64_t>(metric_value("instructions", view_of(p, o))), "instruction"));
 }
 
@@ -175,8 +176,8 @@ bool lists_instructions(const Arguments& a) {
          (a.flag("details") && !a.flag("no-gantt"));
 }
 
-std::string backend_of(const Arguments& a, const Plan& plan) {
-  return a.has("backend") ? a.text("backend") : default_backend(plan);
+std::string backend_of(const Arguments& a, const PlannedExperiment& p) {
+  return a.has("backend") ? a.text("backend") : default_backend(p.plan, p.cluster());
 }
 
 int execute_run_scenario(const Arguments& a) {
@@ -190,10 +191,10 @@ int execute_run_scenario(const Arguments& a) {
   check_trace_options(a);
   CompiledExperiment compiled =
       compile_or_advise(load_experiment(a.text("FILE"), a.list("set")), [&](const PlannedExperiment& p) {
-        return lists_instructions(a) ? compile(p) : compile_for_report(p, backend_of(a, p.plan));
+        return lists_instructions(a) ? compile(p) : compile_for_report(p, backend_of(a, p));
       });
   if (a.has("out") && world().rank == 0) make_run_folder(a.text("out"), overwrite_of(a));
-  Outcome outcome = run(compiled, backend_of(a, compiled.plan));
+  Outcome outcome = run(compiled, backend_of(a, compiled));
   if (outcome.timeline.elsewhere) return 0;
   add_interval(compiled, outcome);
   add_diagnosis(compiled, outcome, a.text("FILE"), a.list("set"), a.flag("what-if") ? WhatIf::Every : WhatIf::First);

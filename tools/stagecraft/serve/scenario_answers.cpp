@@ -191,7 +191,7 @@ Json answer_run(Session& session, const Parameters& p) {
   const OrderScope scope(order.get());
   auto run = std::make_unique<ServedRun>();
   run->compiled = compile(read_asked_experiment(p, order.get()));
-  if (backend.empty()) backend = default_backend(run->compiled->plan);
+  if (backend.empty()) backend = default_backend(run->compiled->plan, run->compiled->cluster());
   run->outcome = stagecraft::run(*run->compiled, backend);
   run->title = run->compiled->experiment.title;
   add_interval(*run->compiled, run->outcome);
