@@ -9,7 +9,8 @@ simulated one over the measured one), the first iteration, the times of messages
 passed; at the end the quantiles of all. With other work on the machine an error says less, so the load is printed too.
 --json keeps the times of each case as soon as it has them, and goes on where a file has some; --picture draws the errors of
 iterations, and of first ones, a line for each network.
---lv08 adds the error of SimGrid's own model of TCP, LV08 with its default constants, on the same measurements."""
+--lv08 adds the error of SimGrid's own model of TCP, LV08 with its default constants, on the same measurements.
+With --queue fifo, simulations have one queue in each port; the error of fair sharing on the same measurements is added."""
 import argparse
 import json
 import os
@@ -35,14 +36,21 @@ def once(asked, network, schedule):
         if done.returncode != 0:
             return None, (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[0]
         result = json.loads(pathlib.Path(folder, "out/validation.json").read_text())
-        if asked.lv08:
-            result["lv08_error"] = lv08_period(asked, network, settings, f"{folder}/lv08") / result["iteration_s"]["measured"] - 1
+        for name, model in others(asked).items():
+            period = simgrid_period(asked, network, settings, model, f"{folder}/{name}")
+            result[name] = period / result["iteration_s"]["measured"] - 1
         return result, ""
 
 
-def lv08_period(asked, network, settings, folder):
+def others(asked):
+    """The errors of other models that are asked for, with what tells SimGrid to use each."""
+    models = {"lv08_error": {"STAGECRAFT_SIMGRID_MODEL": "LV08"}} if asked.lv08 else {}
+    return models | ({"fair_error": {}} if asked.queue == "fifo" else {})
+
+
+def simgrid_period(asked, network, settings, model, folder):
     subprocess.run([asked.stagecraft, "run", f"scenarios/boxes/{network}.yaml", "-q", "--backend", "simgrid", *settings, "--out", folder],
-                   cwd=ROOT, env={**os.environ, "STAGECRAFT_SIMGRID_MODEL": "LV08"}, check=True, capture_output=True)
+                   cwd=ROOT, env={**os.environ, **model}, check=True, capture_output=True)
     return json.loads(pathlib.Path(folder, "results.json").read_text())["period_s"]
 
 
@@ -104,16 +112,16 @@ def measured(asked, network, schedule):
             "messages": [median_of(results, lambda r: r["network"]["messages_simulated_over_measured"][p]) for p in ("p10", "p50", "p90")],
             "between_instructions_s": median_of(results, lambda r: r["network"]["between_instructions_s"]),
             "nominal": sum(is_nominal(r) for r in results), "repetitions": len(results), "load": round(os.getloadavg()[0], 1)}
-    if asked.lv08:
-        case["lv08_error"] = median_of(results, lambda r: r["lv08_error"])
+    for name in others(asked):
+        case[name] = median_of(results, lambda r, name=name: r[name])
     return case
 
 
 def row(asked, network, schedule, case):
     if isinstance(case, str):
         return f"{network:<10} {schedule:<8} {case}"
-    lv08 = f" {percent(case['lv08_error']):>8}" if asked.lv08 else ""
-    return (f"{network:<10} {schedule:<8} {percent(case['error']):>8}{lv08} {percent(case['first_error']):>8}   "
+    other = "".join(f" {percent(case[name]):>8}" for name in others(asked))
+    return (f"{network:<10} {schedule:<8} {percent(case['error']):>8}{other} {percent(case['first_error']):>8}   "
             f"{' '.join(f'{x:.2f}' for x in case['messages'])}   {case['nominal']} of {case['repetitions']}   {case['load']:.1f}")
 
 
@@ -130,7 +138,8 @@ def main():
     options.add_argument("--json", help="File for the times of each case")
     options.add_argument("--picture", help="SVG file that shows the errors")
     asked = options.parse_args()
-    print(f"{'network':<10} {'schedule':<8} {'iteration':>8}{'     LV08' if asked.lv08 else ''} {'first':>8}   messages 10 50 90 %   nominal   load", flush=True)
+    headings = "".join(f"{name.split('_')[0]:>9}" for name in others(asked))
+    print(f"{'network':<10} {'schedule':<8} {'iteration':>8}{headings} {'first':>8}   messages 10 50 90 %   nominal   load", flush=True)
     kept = pathlib.Path(asked.json) if asked.json else None
     cases = json.loads(kept.read_text()) if kept and kept.exists() else {}
     for network in asked.networks.split(","):

@@ -141,6 +141,18 @@ def test_validation(folder):
     print("iteration:", iteration, "calm" if calm else "a machine that is busy with other work")
 
 
+def test_one_queue(folder):
+    """With --queue fifo the simulation has queues, too: on a star with a slow card iterations take longer than with fair sharing."""
+    simulated = {}
+    for simulator in (["--simulator", "simgrid"], []):
+        text = run("validate", STAR, "--network", "namespaces", "--queue", "fifo", *SHORT, *simulator, "--out", f"{folder}/queue", "--force")
+        assert ("one queue in each port" in text) == (not simulator), text
+        result = json.loads(pathlib.Path(folder, "queue/validation.json").read_text())
+        assert result["simulated"]["backend"] == (simulator or ["fluid"])[-1]
+        simulated[result["simulated"]["backend"]] = result["iteration_s"]["simulated"]
+    assert simulated["fluid"] > simulated["simgrid"], simulated
+
+
 def test_changes(folder):
     """The links and devices of the box change as the scenario says: else this run would be much shorter. On a busy machine
     they change late, so an iteration may end before the change that was to make it longer."""
@@ -228,6 +240,7 @@ def test_all(folder):
         for left in (name, f"{name}-2"):
             subprocess.run([TOOL, "cluster", "down", left], stderr=subprocess.DEVNULL)
     test_ended_validation(lambda: test_validation(folder))
+    test_one_queue(folder)
     test_changes(folder)
     test_groups(folder)
     test_refusals()

@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/core.h>
@@ -25,6 +26,12 @@ namespace {
 
 constexpr double kTolerance = 0.05;
 constexpr int kFewest = 21;  // The first warms up; twenty count.
+
+constexpr const char* kSimulator = "simgrid";
+
+std::string simulator_of(const Arguments& a, const char* otherwise = kSimulator) {
+  return a.has("simulator") ? a.text("simulator") : otherwise;
+}
 
 /// A copy of an experiment with its model in one stage on one device.
 Experiment undivided(const Experiment& experiment) {
@@ -79,6 +86,16 @@ CompiledExperiment with_exchanges(const std::string& file, std::vector<std::stri
   return sets.size() == before ? std::move(compiled) : compile(load_experiment(file, sets));
 }
 
+/// An experiment whose links have one queue each, in which data and the words of each rendezvous wait. Only the backend
+/// fluid simulates that.
+CompiledExperiment with_one_queue(CompiledExperiment c) {
+  Cluster cluster = c.cluster();
+  for (Link& link : cluster.links) link.one_queue = true;
+  c.experiment.cluster = std::make_shared<const Cluster>(std::move(cluster));
+  c.program.handshakes = c.program.rendezvous;
+  return c;
+}
+
 /// Whether exchanges inside of groups were on the network.
 void note_exchanges(const CompiledExperiment& c, Validation& v) {
   if (!has_groups(c.plan)) return;
@@ -92,20 +109,23 @@ void note_exchanges(const CompiledExperiment& c, Validation& v) {
 int validate_network(const Arguments& a) {
   if (a.text("network") != "namespaces")
     throw InputError(fmt::format("--network: '{}' is not known", a.text("network")), "namespaces");
-  simulating_backend(a.text("simulator"));
+  const box::NetworkOptions options = box_options(a);
+  const bool is_fifo = options.queue == box::Queue::Fifo;
+  const std::string simulator = simulator_of(a, is_fifo ? "fluid" : kSimulator);
+  const bool one_queue = is_fifo && simulator == "fluid";
+  simulating_backend(simulator);
   require_namespaces();
   if (a.has("out")) make_folder(a, {"validation.json"});
-  const box::NetworkOptions options = box_options(a);
   std::vector<std::string> sets = a.list("set");
   sets.push_back("run.compute=emulated");
   const CompiledExperiment shorter = with_exchanges(a.text("FILE"), sets);
   const double seconds = a.has("seconds") ? a.number("seconds") : kNetworkSeconds;
   const int iterations = a.has("iterations") ? a.count("iterations", 2, kMostIterations)
-                                             : iterations_within(shorter, a.text("simulator"), options.scale, seconds);
+                                             : iterations_within(shorter, simulator, options.scale, seconds);
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const CompiledExperiment compiled = compile(load_experiment(a.text("FILE"), sets));
   check_real_run(compiled, "cpu", true);
-  const Outcome simulated = run(compiled, a.text("simulator"));
+  const Outcome simulated = run(one_queue ? with_one_queue(compiled) : compiled, simulator);
   const box::Network network = box::network_of(compiled.cluster(), talking_devices(compiled), options);
   const box::RunningNetwork running(network, true);
   print(fmt::format("{}\n{} over {} of namespaces\n",
@@ -117,6 +137,10 @@ int validate_network(const Arguments& a) {
   NetworkValidation v =
       compare_networks(compiled.program, simulated.timeline, simulated.report, measured, compiled.cluster());
   note_exchanges(compiled, v.validation);
+  if (one_queue)
+    v.validation.notes.push_back(
+        "simulated by fluid with one queue in each port, in which the words of a rendezvous wait, too; --simulator "
+        "simgrid shares links fairly");
   if (!are_nominal(running.opened().readings))
     v.validation.doubts.push_back("some links do not have their nominal rates: see above");
   print(to_text(v, kTolerance));
@@ -139,7 +163,7 @@ int execute_validate(const Arguments& a) {
   const double seconds = a.has("seconds") ? a.number("seconds") : kProfileSeconds;
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const Experiment experiment = load_experiment(a.text("FILE"), sets);
-  const Validated v = validate_experiment(experiment, a.text("backend"), a.text("simulator"), seconds);
+  const Validated v = validate_experiment(experiment, a.text("backend"), simulator_of(a), seconds);
   print(fmt::format("{}\n{} on {}; profile of {}, {} at once\n",
                     experiment.title.empty() ? "(untitled)" : experiment.title,
                     pluralize(v.compiled.plan.stage_count(), "stage"),
@@ -148,8 +172,7 @@ int execute_validate(const Arguments& a) {
   if (!a.flag("no-control")) {
     flush();
     on_interrupt_say("what is printed above is done");
-    const Validated control =
-        validate_experiment(undivided(experiment), a.text("backend"), a.text("simulator"), seconds);
+    const Validated control = validate_experiment(undivided(experiment), a.text("backend"), simulator_of(a), seconds);
     print("\nControl: the same in one stage on one device\n" + to_text(control.validation, kTolerance));
     print(fmt::format("\nThe scenario itself, {} on {}\n", pluralize(v.compiled.plan.stage_count(), "stage"),
                       pluralize(v.compiled.plan.device_count(), "device")) +
@@ -178,7 +201,7 @@ extern const Command validate{
     .arguments =
         {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
          {"-b,--backend", Argument::Kind::Text, "Backend of the real run", "cpu"},
-         {"--simulator", Argument::Kind::Text, "Backend that simulates it", "simgrid"},
+         {"--simulator", Argument::Kind::Text, "Backend that simulates it (default: simgrid; fluid with --queue fifo)"},
          {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
          {"--iterations", Argument::Kind::Count,
           "Iterations to run; the first is not counted (default: 25; with --network as many as --seconds has)"},
