@@ -54,7 +54,7 @@ TEST_CASE("every policy on every schedule") {
     for (const bool recompute : {true, false}) {
       // Three ranks as far as the schedule can have them; where pairs are asked for, two.
       const bool pairs = !test::takes(*def, 3, 3);
-      Plan plan = pairs ? test::least_plan(*def, 2, 4) : test::least_plan(*def, 3, 3);
+      Plan plan = pairs ? test::least_plan(*def, 2, 6) : test::least_plan(*def, 3, 3);
       for (StageEdge& edge : plan.edges) edge.bytes = Bytes{10};
       plan.stages[StageId{0}].shape.recomputation =
           recompute && def->trains ? Recomputation::Full : Recomputation::None;

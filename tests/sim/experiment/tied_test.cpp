@@ -191,7 +191,7 @@ TEST_CASE("every flushing schedule: the simulators agree, and without a tie ther
           fmt::format("plan.stages={}", stages),
           "cluster.link.duplex=unshared",
           "cluster.devices=4",
-          "run.micro_batches=8",
+          "run.micro_batches=12",
           "run.iterations=2",
           overlap,
           "run.transfers=eager"};

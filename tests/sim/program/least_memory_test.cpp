@@ -9,7 +9,7 @@
 namespace stagecraft::least_memory_test {
 namespace {
 
-constexpr int kRanks = 4, kMicroBatches = 8;
+constexpr int kRanks = 4, kMicroBatches = 12;
 
 StageCost sized() {
   StageCost cost = test::times(1, 2);
