@@ -65,17 +65,17 @@ void ProductChoices::require_machine(const std::string& machine) {
 
 int ProductChoices::find(int gpu, const std::string& product, int offered, const std::function<int()>& choose) {
   const std::lock_guard lock(mutex_);
-  const auto kept = kept_.find(product);
+  const auto in_file = kept_.find(product);
   const auto taken = taken_.find({gpu, product});
-  if (kept == kept_.end() && taken == taken_.end() && !choose) return 0;
-  if (kept != kept_.end() && kept->second.offered != offered)
+  if (in_file == kept_.end() && taken == taken_.end() && !choose) return 0;
+  if (in_file != kept_.end() && in_file->second.offered != offered)
     refuse(path_, fmt::format("has one of {} algorithms for the product {}, and cuBLASLt offers {} now",
-                              kept->second.offered, product, offered));
-  const ProductChoice choice = kept != kept_.end()     ? kept->second
+                              in_file->second.offered, product, offered));
+  const ProductChoice choice = in_file != kept_.end()  ? in_file->second
                                : taken != taken_.end() ? taken->second
                                                        : ProductChoice{choose(), offered};
   taken_[{gpu, product}] = choice;
-  if (!path_.empty() && kept == kept_.end()) {
+  if (!path_.empty() && in_file == kept_.end()) {
     kept_[product] = choice;
     is_changed_ = true;
   }
