@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "backends/cpu/attention_rows.hpp"
-#include "backends/real/formulas/bfloat16.hpp"
 
 namespace stagecraft::cpu {
 namespace {
@@ -37,12 +36,6 @@ Parts<T> parts(const real::Tensor& tensor, const real::Tensor& keys_apart, const
 }
 
 real::Tensor keys_of(const real::Call& call) { return call.inputs.size() > 1 ? call.inputs[1] : real::Tensor{}; }
-
-/// What a product reads in 16 bits, in mixed precision.
-template <class T, bool kMixed>
-void round_factor(std::int64_t count, T* x) {
-  if constexpr (kMixed) put(false, count, x, [x](std::int64_t i) { return static_cast<T>(real::Bfloat16(x[i])); });
-}
 
 template <class T, bool kMixed>
 void forward(const real::Call& call) {

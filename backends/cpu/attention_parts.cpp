@@ -5,9 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/cpu/loops.hpp"
-#include "backends/cpu/matrix.hpp"
-#include "backends/cpu/operations.hpp"
+#include "backends/cpu/attention_rows.hpp"
 
 namespace stagecraft::cpu {
 namespace {
@@ -52,11 +50,6 @@ struct SeenKeys {
 };
 
 template <class T>
-T score_scale(const Operation& op) {
-  return static_cast<T>(1 / std::sqrt(static_cast<double>(head_shape(op).query)));
-}
-
-template <class T>
 void scale_row(const MatrixView<T>& matrix, std::int64_t row, T factor) {
   T* const values = matrix.row(row);
   put(false, matrix.columns, values, [=](std::int64_t i) { return factor * values[i]; });
@@ -79,7 +72,7 @@ T take_in(std::int64_t count, T scale, T* scores, T& largest, T& sum_so_far) {
 
 }  // namespace
 
-template <class T>
+template <class T, bool kMixed>
 void attention_part(const real::Call& call, const real::KeyPart& part, MemoryPool& pool) {
   const Operation& op = *call.operation;
   const std::int64_t rows = op.rows, part_rows = part.keys.rows / call.samples;
@@ -103,13 +96,14 @@ void attention_part(const real::Call& call, const real::KeyPart& part, MemoryPoo
         std::fill(line, line + seen.first, T{0});
         std::fill(line + seen.first + seen.count, line + part_rows, T{0});
       }
+      round_factor<T, kMixed>(rows * part_rows, scratch.data());
       multiply(true, x.output, scores, x.v);
       if (!part.is_last) continue;
       for (std::int64_t row = 0; row < rows; ++row) scale_row(x.output, row, 1 / x.sums[row]);
     }
 }
 
-template <class T>
+template <class T, bool kMixed>
 void attention_part_gradient(const real::Call& call, const real::KeyPart& part, const real::Tensor& d_output,
                              const real::Tensor& d_input, const real::Tensor& d_keys, MemoryPool& pool) {
   const Operation& op = *call.operation;
@@ -136,6 +130,8 @@ void attention_part_gradient(const real::Call& call, const real::KeyPart& part, 
         put(false, seen.count, s, [=](std::int64_t i) { return real::exponential(scale * s[i] - top) * inverse; });
         put(false, part_rows, d_line, [=](std::int64_t i) { return scale * line[i] * (d_line[i] - along); });
       }
+      round_factor<T, kMixed>(rows * part_rows, first_scratch.data());
+      round_factor<T, kMixed>(rows * part_rows, second_scratch.data());
       multiply_first_transposed(true, d.v, p, d.output);
       multiply(true, d.q, d_scores, x.k);
       multiply_first_transposed(true, d.k, d_scores, x.q);
@@ -143,9 +139,12 @@ void attention_part_gradient(const real::Call& call, const real::KeyPart& part, 
 }
 
 template void attention_part<float>(const real::Call&, const real::KeyPart&, MemoryPool&);
+template void attention_part<float, true>(const real::Call&, const real::KeyPart&, MemoryPool&);
 template void attention_part<double>(const real::Call&, const real::KeyPart&, MemoryPool&);
 template void attention_part_gradient<float>(const real::Call&, const real::KeyPart&, const real::Tensor&,
                                              const real::Tensor&, const real::Tensor&, MemoryPool&);
+template void attention_part_gradient<float, true>(const real::Call&, const real::KeyPart&, const real::Tensor&,
+                                                   const real::Tensor&, const real::Tensor&, MemoryPool&);
 template void attention_part_gradient<double>(const real::Call&, const real::KeyPart&, const real::Tensor&,
                                               const real::Tensor&, const real::Tensor&, MemoryPool&);
 

@@ -6,13 +6,20 @@
 #include "backends/cpu/loops.hpp"
 #include "backends/cpu/matrix.hpp"
 #include "backends/cpu/operations.hpp"
+#include "backends/real/formulas/bfloat16.hpp"
 
-/// What all kernels of attention that keep probabilities share.
+/// What kernels of attention share.
 namespace stagecraft::cpu {
 
 template <class T>
 T score_scale(const Operation& op) {
   return static_cast<T>(1 / std::sqrt(static_cast<double>(head_shape(op).query)));
+}
+
+/// What a product reads in 16 bits, in mixed precision.
+template <class T, bool kMixed>
+void round_factor(std::int64_t count, T* x) {
+  if constexpr (kMixed) put(false, count, x, [x](std::int64_t i) { return static_cast<T>(real::Bfloat16(x[i])); });
 }
 
 /// Rows of a sample: queries, and the keys and values that they look at. They are equal unless a context group divides

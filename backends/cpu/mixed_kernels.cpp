@@ -123,6 +123,29 @@ class MixedKernels final : public real::Kernels {
     tensors.round_results();
   }
 
+  void maximum(real::Tensor from, real::Tensor to) override { floats_->maximum(from, to); }
+  void attention_part(const real::Call& narrow, const real::KeyPart& part) override {
+    FloatTensors tensors(pool_);
+    const real::Call call = tensors.call(narrow, true);
+    real::KeyPart wide = part;
+    wide.keys = tensors.read(part.keys);
+    cpu::attention_part<float, true>(call, wide, pool_);
+  }
+  void attention_part_gradient(const real::Call& narrow, const real::KeyPart& part, real::Tensor d_output,
+                               real::Tensor d_input, real::Tensor d_keys) override {
+    FloatTensors tensors(pool_);
+    const real::Call call = tensors.call(narrow, false);
+    real::KeyPart wide = part;
+    wide.keys = tensors.read(part.keys);
+    cpu::attention_part_gradient<float, true>(call, wide, tensors.read(d_output), d_input, tensors.write(d_keys, true),
+                                              pool_);
+    tensors.round_results();
+  }
+  void divided_loss(real::DividedLossStep step, const real::Call& narrow, const real::DividedLoss& rows) override {
+    FloatTensors tensors(pool_);
+    floats_->divided_loss(step, tensors.call(narrow, true), rows);
+  }
+
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     floats_->update(rule, options, count, gradient, state, from, to);

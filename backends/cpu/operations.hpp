@@ -83,10 +83,11 @@ template <class T>
 void latent_attention_gradient(const real::Call&, const real::Tensor& d_output, std::span<const real::Gradient>,
                                MemoryPool& scratch);
 
-/// Attention over one part of the keys; see real::KeyPart.
-template <class T>
+/// Attention over one part of the keys; see real::KeyPart. `kMixed`: probabilities, and gradients of scores, are
+/// rounded to 16 bits.
+template <class T, bool kMixed = false>
 void attention_part(const real::Call&, const real::KeyPart&, MemoryPool& scratch);
-template <class T>
+template <class T, bool kMixed = false>
 void attention_part_gradient(const real::Call&, const real::KeyPart&, const real::Tensor& d_output,
                              const real::Tensor& d_input, const real::Tensor& d_keys, MemoryPool& scratch);
 

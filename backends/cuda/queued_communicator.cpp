@@ -125,7 +125,8 @@ class QueuedCommunicator final : public real::GroupCommunicator {
   }
 
   static Tensor like(const Tensor& array, void* data, std::int64_t numbers) {
-    return array.size() == numbers ? Tensor{data, array.rows, array.columns, array.is_wide} : Tensor{data, 1, numbers};
+    const bool is_whole = array.size() == numbers;
+    return {data, is_whole ? array.rows : 1, is_whole ? array.columns : numbers, array.is_wide};
   }
 
   void carry(const std::vector<MessageEnd>& ends) {

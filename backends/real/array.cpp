@@ -49,12 +49,11 @@ Array::Array(DeviceMemory& memory, std::int64_t rows, std::int64_t columns, Use 
   block_ = std::shared_ptr<void>(tensor_.data, [&memory, bytes, use](void* data) { memory.give(data, bytes, use); });
 }
 
-Array to_compute(DeviceMemory& memory, const Array& weights) {
+Array rounded(DeviceMemory& memory, const Array& wide, Use use) {
   Kernels& kernels = memory.kernels();
-  if (kernels.width() != kMixedWidth) return weights;
-  const Tensor& wide = weights.tensor();
-  Array copy(memory, wide.rows, wide.columns, Use::Weights, NumberWidth::Narrow);
-  kernels.narrow(wide, copy.tensor());
+  if (kernels.width() != kMixedWidth) return wide;
+  Array copy(memory, wide.tensor().rows, wide.tensor().columns, use, NumberWidth::Narrow);
+  kernels.narrow(wide.tensor(), copy.tensor());
   return copy;
 }
 

@@ -50,7 +50,7 @@ class Array {
   std::shared_ptr<void> block_;
 };
 
-/// The weights that passes read: a rounded copy in mixed precision, else the same array.
-Array to_compute(DeviceMemory&, const Array& weights);
+/// A rounded copy of wide numbers in mixed precision, else the same array.
+Array rounded(DeviceMemory&, const Array& wide, Use);
 
 }  // namespace stagecraft::real

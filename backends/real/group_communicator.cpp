@@ -50,12 +50,37 @@ char* number_at(void* data, std::int64_t numbers, std::size_t width) {
   return static_cast<char*>(data) + numbers * static_cast<std::int64_t>(width);
 }
 
-Tensor part_of(const Tensor& array, std::int64_t first, std::int64_t count, std::size_t width) {
-  return {number_at(array.data, first, width), 1, count};
+Tensor part_of(const Kernels& kernels, const Tensor& array, std::int64_t first, std::int64_t count) {
+  return {number_at(array.data, first, width_of(kernels, array)), 1, count, array.is_wide};
 }
 
 void copy_numbers(Kernels& kernels, const Tensor& from, const Tensor& to) {
-  kernels.copy(from.data, to.data, static_cast<std::size_t>(to.size()) * kernels.width());
+  kernels.copy(from.data, to.data, bytes_of(kernels, to));
+}
+
+/// to = the sum of arrays, in their order. Numbers of 16 bits are added in 32, so that their sum is rounded once.
+void add_in_order(DeviceMemory& memory, std::span<const Tensor> arrays, const Tensor& to) {
+  Kernels& kernels = memory.kernels();
+  const bool rounds_each = kernels.width() == kMixedWidth && !to.is_wide && arrays.size() > 2;
+  Array wide;
+  if (rounds_each) {
+    wide = Array(memory, to.rows, to.columns, Use::Activations, NumberWidth::Wide);
+    kernels.zero(wide.data(), bytes_of(kernels, wide.tensor()));
+  } else {
+    copy_numbers(kernels, arrays[0], to);
+  }
+  const Tensor sum = rounds_each ? wide.tensor() : to;
+  for (const Tensor& next : arrays.subspan(rounds_each ? 0 : 1))
+    kernels.add({next.data, to.rows, to.columns, to.is_wide}, sum);
+  if (rounds_each) kernels.narrow(sum, to);
+}
+
+/// Numbers [first, first + count) of each array.
+std::vector<Tensor> parts_of(const Kernels& kernels, std::span<const Tensor> arrays, std::int64_t first,
+                             std::int64_t count) {
+  std::vector<Tensor> parts;
+  for (const Tensor& array : arrays) parts.push_back(part_of(kernels, array, first, count));
+  return parts;
 }
 
 /// Numbers of one sample in an array of whole samples.
@@ -64,32 +89,25 @@ std::int64_t sample_size(const Tensor& array, std::int64_t samples) { return arr
 }  // namespace
 
 void sum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& sum) {
-  Kernels& kernels = memory.kernels();
-  member.collective(CollectiveKind::AllReduce, in.size(), in, kernels.width(),
-                    [&](std::span<const Tensor> all_members) {
-                      copy_numbers(kernels, all_members[0], sum);
-                      for (const Tensor& next : all_members.subspan(1))
-                        kernels.add({next.data, sum.rows, sum.columns}, sum);
-                    });
+  member.collective(CollectiveKind::AllReduce, in.size(), in, width_of(memory.kernels(), in),
+                    [&](std::span<const Tensor> all_members) { add_in_order(memory, all_members, sum); });
 }
 
 void scatter_sum(const GroupMember& member, DeviceMemory& memory, const Tensor& array) {
   Kernels& kernels = memory.kernels();
+  const std::size_t width = width_of(kernels, array);
   const ShardRange shard = shard_of(array.size(), member.size(), member.rank);
-  if (shard.count == 0) return member.exchange(array, kernels.width(), [](auto) {});
-  const auto part = [&](const Tensor& whole) { return part_of(whole, shard.first, shard.count, kernels.width()); };
-  member.collective(CollectiveKind::ReduceScatter, array.size(), array, kernels.width(),
-                    [&](std::span<const Tensor> arrays) {
-                      const Array sum(memory, 1, shard.count, Use::Gradients);
-                      copy_numbers(kernels, part(arrays[0]), sum.tensor());
-                      for (const Tensor& next : arrays.subspan(1)) kernels.add(part(next), sum.tensor());
-                      copy_numbers(kernels, sum.tensor(), part(array));
-                    });
+  if (shard.count == 0) return member.exchange(array, width, [](auto) {});
+  member.collective(CollectiveKind::ReduceScatter, array.size(), array, width, [&](std::span<const Tensor> arrays) {
+    const Array sum(memory, 1, shard.count, Use::Gradients);
+    add_in_order(memory, parts_of(kernels, arrays, shard.first, shard.count), sum.tensor());
+    copy_numbers(kernels, sum.tensor(), part_of(kernels, array, shard.first, shard.count));
+  });
 }
 
 void maximum_over(const GroupMember& member, DeviceMemory& memory, const Tensor& in, const Tensor& largest) {
   Kernels& kernels = memory.kernels();
-  member.collective(CollectiveKind::AllReduce, in.size(), in, kernels.width(),
+  member.collective(CollectiveKind::AllReduce, in.size(), in, width_of(kernels, in),
                     [&](std::span<const Tensor> all_members) {
                       copy_numbers(kernels, all_members[0], largest);
                       for (const Tensor& next : all_members.subspan(1)) kernels.maximum(next, largest);
@@ -99,42 +117,37 @@ void maximum_over(const GroupMember& member, DeviceMemory& memory, const Tensor&
 void gather_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& part,
                  const Tensor& whole) {
   Kernels& kernels = memory.kernels();
-  const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.collective(CollectiveKind::AllGather, whole.size(), part, kernels.width(), [&](std::span<const Tensor> parts) {
-    std::int64_t next = 0;
-    for (std::int64_t s = 0; s < samples; ++s)
-      for (const Tensor& from : parts) {
-        copy_numbers(kernels, part_of(from, s * each, each, width), part_of(whole, next, each, width));
-        next += each;
-      }
-  });
+  member.collective(
+      CollectiveKind::AllGather, whole.size(), part, width_of(kernels, part), [&](std::span<const Tensor> parts) {
+        std::int64_t next = 0;
+        for (std::int64_t s = 0; s < samples; ++s)
+          for (const Tensor& from : parts) {
+            copy_numbers(kernels, part_of(kernels, from, s * each, each), part_of(kernels, whole, next, each));
+            next += each;
+          }
+      });
 }
 
 void scatter_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& whole,
                   const Tensor& part) {
   Kernels& kernels = memory.kernels();
-  const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
-  member.collective(CollectiveKind::ReduceScatter, whole.size(), whole, kernels.width(),
+  member.collective(CollectiveKind::ReduceScatter, whole.size(), whole, width_of(kernels, whole),
                     [&](std::span<const Tensor> wholes) {
-                      for (std::int64_t s = 0; s < samples; ++s) {
-                        const std::int64_t first = (s * member.size() + member.rank) * each;
-                        const Tensor to = part_of(part, s * each, each, width);
-                        copy_numbers(kernels, part_of(wholes[0], first, each, width), to);
-                        for (const Tensor& next : wholes.subspan(1)) kernels.add(part_of(next, first, each, width), to);
-                      }
+                      for (std::int64_t s = 0; s < samples; ++s)
+                        add_in_order(memory, parts_of(kernels, wholes, (s * member.size() + member.rank) * each, each),
+                                     part_of(kernels, part, s * each, each));
                     });
 }
 
 void take_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t samples, const Tensor& whole,
                const Tensor& part) {
   Kernels& kernels = memory.kernels();
-  const std::size_t width = kernels.width();
   const std::int64_t each = sample_size(part, samples);
   for (std::int64_t s = 0; s < samples; ++s)
-    copy_numbers(kernels, part_of(whole, (s * member.size() + member.rank) * each, each, width),
-                 part_of(part, s * each, each, width));
+    copy_numbers(kernels, part_of(kernels, whole, (s * member.size() + member.rank) * each, each),
+                 part_of(kernels, part, s * each, each));
 }
 
 namespace {
@@ -194,7 +207,7 @@ void heads_to_rows(const GroupMember& member, DeviceMemory& memory, std::int64_t
 void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& part,
                   const ShardRange& range, void* to) {
   Kernels& kernels = memory.kernels();
-  const std::size_t width = kernels.width();
+  const std::size_t width = width_of(kernels, part);
   std::vector<std::int64_t> sizes;
   for (int rank = 0; rank < member.size(); ++rank) sizes.push_back(shard_of(numbers, member.size(), rank).count);
   const auto put_together = [&](std::span<const Tensor> parts) {
@@ -212,20 +225,17 @@ void gather_range(const GroupMember& member, DeviceMemory& memory, std::int64_t 
 }
 
 void scatter_range(const GroupMember& member, DeviceMemory& memory, std::int64_t numbers, const Tensor& in,
-                   const ShardRange& range, void* part) {
+                   const ShardRange& range, const Tensor& part) {
   Kernels& kernels = memory.kernels();
-  const std::size_t width = kernels.width();
-  member.collective(CollectiveKind::ReduceScatter, range.count, in, kernels.width(),
+  member.collective(CollectiveKind::ReduceScatter, range.count, in, width_of(kernels, in),
                     [&](std::span<const Tensor> arrays) {
                       const ShardRange shard = shard_of(numbers, member.size(), member.rank);
                       const std::int64_t low = std::max(shard.first, range.first);
                       const std::int64_t high = std::min(shard.first + shard.count, range.first + range.count);
                       if (low >= high) return;
                       const Array sum(memory, 1, high - low, Use::Gradients);
-                      copy_numbers(kernels, part_of(arrays[0], low - range.first, high - low, width), sum.tensor());
-                      for (const Tensor& next : arrays.subspan(1))
-                        kernels.add(part_of(next, low - range.first, high - low, width), sum.tensor());
-                      kernels.add(sum.tensor(), {number_at(part, low - shard.first, width), 1, high - low});
+                      add_in_order(memory, parts_of(kernels, arrays, low - range.first, high - low), sum.tensor());
+                      kernels.add(sum.tensor(), part_of(kernels, part, low - shard.first, high - low));
                     });
 }
 

@@ -19,7 +19,8 @@ class GroupCommunicator {
   virtual int size() const = 0;
   using UseArrays = std::function<void(std::span<const Tensor>)>;
   /// Calls use() with the arrays of all members, which are equally large, in the order of their ranks. What a member
-  /// does after it returned may overwrite the array that it brought. Numbers of an array have `width` bytes.
+  /// does after it returned may overwrite the array that it brought. Numbers of an array have `width` bytes; all arrays
+  /// are wide, or none.
   virtual void exchange(int rank, const Tensor& array, std::size_t width, const UseArrays& use) = 0;
   /// Exchanges arrays of different sizes. `sizes` has the count of numbers of each member, because one that does not
   /// see the memory of another one has to know what will come.
@@ -74,7 +75,8 @@ struct ShardRange {
 };
 ShardRange shard_of(std::int64_t numbers, int ranks, int rank);
 
-/// Every member gets the sum, added up in the order of the ranks, so all of them get the same bits.
+/// Every member gets the sum, added up in the order of the ranks, so all of them get the same bits. In mixed precision
+/// members exchange numbers of 16 bits, add them in 32 and round the sum once.
 void sum_over(const GroupMember&, DeviceMemory&, const Tensor& in, const Tensor& sum);
 /// Each member gets the sum of its part of an array, shard_of(numbers, ...), in place; the rest stays.
 void scatter_sum(const GroupMember&, DeviceMemory&, const Tensor& array);
@@ -101,6 +103,6 @@ void gather_range(const GroupMember&, DeviceMemory&, std::int64_t numbers, const
 /// Adds the sum over all members of numbers `range` of an array to this member's part of that array, as far as they lie
 /// in it.
 void scatter_range(const GroupMember&, DeviceMemory&, std::int64_t numbers, const Tensor& in, const ShardRange& range,
-                   void* part);
+                   const Tensor& part);
 
 }  // namespace stagecraft::real

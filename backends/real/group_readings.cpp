@@ -81,7 +81,8 @@ void put_group(const ProfileRequest& request, int samples, const std::vector<std
   const std::size_t width = width_of(request.workload);
   for (const auto& [key, times] : means.collectives) {
     const auto& [use, kind, ranks, numbers] = key;
-    const std::size_t each = use == CollectiveUse::Parameters ? wide_width(width) : width;
+    const bool is_wide = use == CollectiveUse::Parameters && kind != CollectiveKind::AllGather;  // Gradients.
+    const std::size_t each = is_wide ? wide_width(width) : width;
     const MeasuredCollective one{kind, use, ranks, Bytes{static_cast<double>(each) * static_cast<double>(numbers)},
                                  Seconds{median(times)}};
     const bool is_known = std::any_of(profile.collectives.begin(), profile.collectives.end(), [&](const auto& c) {

@@ -71,7 +71,7 @@ struct Call {
 /// Cross entropy over divided classes, in three steps. Between them the devices join `largest` (the maximum), then
 /// `sums` and `targets` (the sum). All three have a number for each row.
 struct DividedLoss {
-  Tensor largest;  ///< Largest score.
+  Tensor largest;  ///< Largest score. All three are wide.
   Tensor sums;     ///< Sum of exp(score - largest).
   Tensor targets;  ///< Score of the target less the largest; 0 where another device has it.
 };
@@ -97,7 +97,8 @@ enum class ScoreStep : std::uint8_t {
 
 /// Attention over one part of the keys and values after another (Milakov and Gimelshein, 2018; Liu et al., Ring
 /// Attention, ICLR 2024). For each sample and head, `saved` has the largest score of each row, then the sum of
-/// exp(score - largest), over the parts so far; the output is not divided by that sum before the last part.
+/// exp(score - largest), over the parts so far; the output is not divided by that sum before the last part. In mixed
+/// precision these are wide while parts come; so is the gradient of the queries.
 struct KeyPart {
   Tensor keys;                               ///< Keys and values of the rows of this part, of each sample.
   std::int64_t first_row = 0, all_rows = 0;  ///< Its first row, and the rows of a sample on all devices.
@@ -164,12 +165,13 @@ class Kernels {
   /// may be left as it is.
   virtual void input_gradient_with_gelu(const Call& product, Tensor d_output, const Gradient& between, const Call& gelu,
                                         const Gradient& d_input);
-  virtual void add(Tensor from, Tensor to) = 0;
+  virtual void add(Tensor from, Tensor to) = 0;  ///< In mixed precision `to` may be wide where `from` is not.
   virtual void scale(double factor, Tensor) = 0;
   /// The experts of each row of scores, the one with the largest score first: as many a row as the operation has active
   /// experts. Waits for the scores. Only for backends that have kernels for experts.
   virtual void choose_experts(const Operation&, Tensor scores, std::span<std::int32_t> experts);
-  /// to = max(from, to), number by number. This and what follows is only for backends that run groups of devices.
+  /// to = max(from, to), number by number, of wide numbers. This and what follows is only for backends that run groups
+  /// of devices.
   virtual void maximum(Tensor from, Tensor to);
   virtual void attention_part(const Call&, const KeyPart&);
   /// Adds to the gradients of Q, in the columns of the input that Q has, and of the keys and values of this part.

@@ -111,7 +111,7 @@ LayerRuns::LayerRuns(const ProfileRequest& request, int samples, std::span<const
   weights_ = Array(memory_, 1, std::ssize(weights), Use::Weights);
   sum_ = Array(memory_, 1, sums, Use::Gradients);
   kernels_.upload(weights, weights_.data());
-  weights_ = to_compute(memory_, weights_);
+  weights_ = rounded(memory_, weights_, Use::Weights);
   kernels_.zero(sum_.data(), bytes_of(kernels_, sum_.tensor()));
 }
 

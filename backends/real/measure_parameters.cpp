@@ -41,13 +41,13 @@ class ParameterArrays : public CollectiveArrays {
     program_.collective_shapes.front().kind = kind;
     run_collective(program_, collective_, *this);
   }
-  /// Inside of an update: each member sums or gathers its part.
+  /// Inside of an update: each member sums its part of gradients, or gathers them or weights, which may be narrow.
   void scatter_sum_of(const GroupMember& member) { scatter_sum(member, memory(member), whole(member)); }
-  void gather(const GroupMember& member) {
+  void gather(const GroupMember& member, bool is_wide) {
     const ShardRange shard = shard_of(numbers_, member.size(), member.rank);
-    const auto first = shard.first * static_cast<std::int64_t>(wide_width(width_));
+    const auto first = shard.first * static_cast<std::int64_t>(is_wide ? wide_width(width_) : width_);
     char* const data = static_cast<char*>(whole(member).data);
-    gather_range(member, memory(member), numbers_, {data + first, 1, shard.count}, {0, numbers_}, data);
+    gather_range(member, memory(member), numbers_, {data + first, 1, shard.count, is_wide}, {0, numbers_}, data);
   }
 
  private:
@@ -83,7 +83,7 @@ class ParameterRuns {
       if (stage_.degrees.context > 1 && stage_.degrees.context == ranks_)
         put(sum, numbers, timer_.time(ranks_, [&](const GroupMember& member) {
           arrays.scatter_sum_of(member);
-          if (!divides) arrays.gather(member);
+          if (!divides) arrays.gather(member, true);
         }));
       else
         put(sum, numbers, timer_.time(1, [&](const GroupMember&) { arrays.run(sum); }));
@@ -91,14 +91,15 @@ class ParameterRuns {
     const bool gathers_each_pass = stage_.shards(StateSharding::Weights) && stage_.reshard;
     if (divides && !gathers_each_pass)
       put(CollectiveKind::AllGather, numbers,
-          timer_.time(ranks_, [&](const GroupMember& member) { arrays.gather(member); }));
+          timer_.time(ranks_, [&](const GroupMember& member) { arrays.gather(member, false); }));
   }
 
  private:
   void put(CollectiveKind kind, std::int64_t numbers, Seconds time) {
-    const auto width = static_cast<double>(wide_width(width_of(request_.workload)));
-    profile_.collectives.push_back(
-        {kind, CollectiveUse::Parameters, ranks_, Bytes{static_cast<double>(numbers) * width}, time});
+    const std::size_t width = width_of(request_.workload);
+    const std::size_t each = kind == CollectiveKind::AllGather ? width : wide_width(width);
+    profile_.collectives.push_back({kind, CollectiveUse::Parameters, ranks_,
+                                    Bytes{static_cast<double>(each) * static_cast<double>(numbers)}, time});
   }
 
   const ProfileRequest& request_;

@@ -17,9 +17,10 @@ void copy_columns(Kernels& kernels, const Tensor& from, std::int64_t first, cons
 }  // namespace
 
 /// The part of a section that this device has, in an array of its parts.
-Tensor NetRun::part_of(const WeightSection& section, void* parts) const {
-  const auto first = section.part * static_cast<std::int64_t>(memory_->kernels().width());
-  return {static_cast<char*>(parts) + first, 1, section.shard.count};
+Tensor NetRun::part_of(const WeightSection& section, void* parts, NumberWidth width) const {
+  Tensor part{parts, 1, section.shard.count, width == NumberWidth::Wide};
+  part.data = static_cast<char*>(parts) + section.part * static_cast<std::int64_t>(width_of(memory_->kernels(), part));
+  return part;
 }
 
 /// Divided weights are gathered for one operation at a time, by every member at the same operation.
@@ -27,9 +28,10 @@ const void* NetRun::weights_of(const Node& node, const void* weights, Array& gat
   if (node.count == 0) return nullptr;
   if (!sharded_.weights)
     return static_cast<const char*>(weights) + node.weights * static_cast<std::int64_t>(memory_->kernels().width());
-  gathered = Array(*memory_, 1, node.count, Use::Weights);
+  gathered = Array(*memory_, 1, node.count, Use::Weights, NumberWidth::Narrow);
   const WeightSection& section = section_at(sharded_.sections, node.weights);
-  gather_range(section.group, *memory_, section.count, part_of(section, const_cast<void*>(weights)),
+  gather_range(section.group, *memory_, section.count,
+               part_of(section, const_cast<void*>(weights), NumberWidth::Narrow),
                {node.weights - section.first, node.count}, gathered.data());
   return gathered.data();
 }
@@ -52,7 +54,7 @@ void NetRun::add_weight_gradient(const Node& node, const Call& c, const Tensor& 
   if (place != nullptr) return kernels.add(fresh.tensor(), {place, 1, node.count, true});
   const WeightSection& section = section_at(sharded_.sections, node.weights);
   scatter_range(section.group, *memory_, section.count, fresh.tensor(), {node.weights - section.first, node.count},
-                part_of(section, sum).data);
+                part_of(section, sum, NumberWidth::Wide));
 }
 
 void NetRun::exchange(const Node& node, const Samples& s, Activations& a) const {
@@ -64,7 +66,7 @@ void NetRun::exchange(const Node& node, const Samples& s, Activations& a) const 
   }
   const Value& value = net_->values[node.output];
   if (node.exchange == Exchange::SendRows) a.routings[node.routing] = route(node, a);
-  out = Array(*memory_, rows_of(value, s, a), value.columns, Use::Activations);
+  out = Array(*memory_, rows_of(value, s, a), value.columns, Use::Activations, value.number_width());
   const GroupMember& group = groups_.tensor;
   switch (node.exchange) {
     case Exchange::GatherRows:
@@ -153,7 +155,7 @@ void NetRun::pass_on(Array& part) const {
   const GroupMember& ring = groups_.context;
   ring.exchange(old, memory_->kernels().width(), [&](std::span<const Tensor> parts) {
     const Tensor& from = parts[(ring.rank + ring.size() - 1) % ring.size()];
-    memory_->kernels().copy(from.data, next.data(), from.size() * memory_->kernels().width());
+    memory_->kernels().copy(from.data, next.data(), bytes_of(memory_->kernels(), from));
   });
   part = next;
 }
@@ -170,12 +172,17 @@ std::int64_t key_columns(const Operation& attention) {
 void NetRun::ring_attention(const Node& node, const Call& c) const {
   const Tensor& in = c.inputs[0];
   const std::int64_t columns = key_columns(*node.operation);
-  Array keys(*memory_, in.rows, columns, Use::Activations);
+  Array keys(*memory_, in.rows, columns, Use::Activations), sums;
   copy_columns(memory_->kernels(), in, in.columns - columns, keys.tensor(), 0, columns);
+  const bool rounds = memory_->kernels().width() == kMixedWidth;
+  if (rounds) sums = Array(*memory_, c.output.rows, c.output.columns, Use::Activations, NumberWidth::Wide);
+  Call summed = c;
+  summed.output = rounds ? sums.tensor() : c.output;
   for (int step = 0; step < groups_.context.size(); ++step) {
     if (step > 0) pass_on(keys);
-    memory_->kernels().attention_part(c, key_part(node, keys.tensor(), step));
+    memory_->kernels().attention_part(summed, key_part(node, keys.tensor(), step));
   }
+  if (rounds) memory_->kernels().narrow(sums.tensor(), c.output);
 }
 
 /// The gradients of a part of the keys and values travel with it, and are back home after the last step.
@@ -185,15 +192,16 @@ void NetRun::ring_attention_gradient(const Node& node, const Call& c, const Tens
   const Tensor& in = c.inputs[0];
   const std::int64_t columns = key_columns(*node.operation);
   Array keys(*memory_, in.rows, columns, Use::Activations), d_keys(*memory_, in.rows, columns, Use::Activations);
-  const Array d_in(*memory_, in.rows, in.columns, Use::Activations);
+  Array d_in(*memory_, in.rows, in.columns, Use::Activations, NumberWidth::Wide);
   copy_columns(kernels, in, in.columns - columns, keys.tensor(), 0, columns);
   kernels.zero(d_keys.data(), d_keys.tensor().size() * kernels.width());
-  kernels.zero(d_in.data(), d_in.tensor().size() * kernels.width());
+  kernels.zero(d_in.data(), bytes_of(kernels, d_in.tensor()));
   for (int step = 0; step < groups_.context.size(); ++step) {
     if (step > 0) pass_on(keys);
     kernels.attention_part_gradient(c, key_part(node, keys.tensor(), step), d_output, d_in.tensor(), d_keys.tensor());
     pass_on(d_keys);
   }
+  d_in = rounded(*memory_, d_in, Use::Activations);
   copy_columns(kernels, d_keys.tensor(), 0, d_in.tensor(), in.columns - columns, columns);
   if (to.add) return kernels.add(d_in.tensor(), to.tensor);
   kernels.copy(d_in.data(), to.tensor.data, to.tensor.size() * kernels.width());
@@ -202,7 +210,7 @@ void NetRun::ring_attention_gradient(const Node& node, const Call& c, const Tens
 void NetRun::divided_loss(Call& c) const {
   Kernels& kernels = memory_->kernels();
   const std::int64_t rows = c.samples * c.operation->rows;
-  const auto array = [&] { return Array(*memory_, 1, rows, Use::Activations); };
+  const auto array = [&] { return Array(*memory_, 1, rows, Use::Activations, NumberWidth::Wide); };
   const Array here[3] = {array(), array(), array()}, joined[3] = {array(), array(), array()};
   const DividedLoss parts{here[0].tensor(), here[1].tensor(), here[2].tensor()};
   DividedLoss whole = parts;

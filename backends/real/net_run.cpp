@@ -156,8 +156,9 @@ void NetRun::make_data(const Node& node, const Samples& s, Array& into) const {
   memory_->kernels().upload(host, into.data());
 }
 
-Array NetRun::saved_array(const Operation& op, std::int64_t samples, std::int64_t numbers) const {
-  return {*memory_, samples, numbers, Use::Activations, saves_wide(op) ? NumberWidth::Wide : NumberWidth::Narrow};
+Array NetRun::saved_array(const Node& node, std::int64_t samples, std::int64_t numbers) const {
+  const bool is_wide = saves_wide(*node.operation) || node.exchange == Exchange::RingKeys;
+  return {*memory_, samples, numbers, Use::Activations, is_wide ? NumberWidth::Wide : NumberWidth::Narrow};
 }
 
 bool NetRun::is_made(std::size_t n, const Samples& s) const {
@@ -217,7 +218,7 @@ Array NetRun::targets(std::size_t n, const Samples& s) const {
 /// Probabilities of attention are for the keys of all rows, of which a context group has divided the queries.
 std::int64_t NetRun::saved_numbers(const Node& node, const Samples& s) const {
   if (node.exchange == Exchange::RingKeys) return std::int64_t{2} * node.operation->heads * node.rows;
-  if (node.operation->kind == OperationKind::Attention && node.all_rows > 0)
+  if (node.operation->kind == OperationKind::Attention && node.all_rows > node.rows)
     return keeps(*node.operation).numbers / node.rows * node.all_rows;
   if (s.sequences.empty()) return memory_->kernels().saved_numbers(*node.operation, s.count);
   std::int64_t sum = 0;
@@ -235,7 +236,7 @@ void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const v
   const Operation& op = *node.operation;
   if (only_exchanges(node)) return exchange(node, s, a);
   if (is_fused_forward(n)) return;
-  if (const std::int64_t saved = saved_numbers(node, s); saved > 0) a.saved[n] = saved_array(op, s.count, saved);
+  if (const std::int64_t saved = saved_numbers(node, s); saved > 0) a.saved[n] = saved_array(node, s.count, saved);
   if (node.output >= 0) make_output(node, s, a);
   if (op.kind == OperationKind::Input) return load(n, s, a.values[node.output]);
   Array gathered;
@@ -293,7 +294,7 @@ void NetRun::forward(const Samples& s, const void* weights, bool keep, Activatio
 void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activations& a) const {
   const Node& node = net_->nodes[n];
   const Value& out = net_->values[node.output];
-  a.saved[n] = saved_array(*node.operation, s.count, saved_numbers(node, s));
+  a.saved[n] = saved_array(node, s.count, saved_numbers(node, s));
   const Array output(*memory_, rows_of(out, s, a), out.columns, Use::Activations);
   Array gathered;
   Call c = call(n, s, weights_of(node, weights, gathered), a);

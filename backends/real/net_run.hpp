@@ -115,10 +115,10 @@ class NetRun {
   Array data_array(DeviceMemory&, const Node&, const Samples&) const;
   void load(std::size_t n, const Samples&, Array& into) const;
   Array targets(std::size_t n, const Samples&) const;
-  Array saved_array(const Operation&, std::int64_t samples, std::int64_t numbers) const;
+  Array saved_array(const Node&, std::int64_t samples, std::int64_t numbers) const;
   bool is_made(std::size_t n, const Samples&) const;  ///< By prepare() or stage().
   Call call(std::size_t n, const Samples&, const void* node_weights, const Activations&) const;
-  Tensor part_of(const WeightSection&, void* parts) const;
+  Tensor part_of(const WeightSection&, void* parts, NumberWidth) const;
   const void* weights_of(const Node&, const void* weights, Array& gathered) const;
   void add_weight_gradient(const Node&, const Call&, const Tensor& d_output, void* sum) const;
   void add_weight_gradients(std::size_t n, const Call&, const Samples&, const Tensor& d_output, void* sum) const;

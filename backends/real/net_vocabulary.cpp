@@ -54,7 +54,7 @@ Array NetRun::record_scores(const Samples& s, const void* weights, const Array& 
   run_node(scores, n, s, weights, a);
   Array& scored = a.values[scores.output];
   const std::int64_t rows = scored.tensor().rows, words = scored.tensor().columns, inner = scores.operation->inner;
-  a.saved[loss] = saved_array(*net_->nodes[loss].operation, rows, words);
+  a.saved[loss] = saved_array(net_->nodes[loss], rows, words);
   ScoreRecords records{{}, {}, with_gradient ? inner : 0};
   const Array here(*memory_, rows, ScoreRecords::columns(records.width), Use::Activations);
   records.here = here.tensor();

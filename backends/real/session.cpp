@@ -44,16 +44,11 @@ void require_copies_apart(const Workload& workload) {
                          "an even number of stages; --backend ideal or simgrid");
 }
 
-/// Exchanges inside of instructions, and of parts of a vocabulary, have no mixed precision.
-void require_undivided(const Workload& workload) {
+/// The records of scores that ranks exchange have no mixed precision.
+void require_whole_vocabulary(const Workload& workload) {
   if (!workload.vocabulary.empty())
     throw InputError("a vocabulary that all ranks divide is not computed in mixed precision",
                      "--set model.precision=fp32; or plan.vocabulary: ends");
-  for (const StageWorkload& stage : workload.stages)
-    if (stage.degrees.divides() || stage.degrees.context > 1 || stage.sharding != StateSharding::None)
-      throw InputError(
-          fmt::format("stage '{}' is divided among devices, which is not computed in mixed precision", stage.name),
-          "--set model.precision=fp32; or no `group` and no `shard`");
 }
 
 bool trains(const Program& program, StageId stage) {
@@ -77,7 +72,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       communicators_(communicators),
       versions_(program.size(), -1) {
   require_copies_apart(w_);
-  if (width_ == kMixedWidth) require_undivided(w_);
+  if (width_ == kMixedWidth) require_whole_vocabulary(w_);
   if (!queued) require_memory(program, here);
   kernels_.resize(program.devices);
   memories_.resize(kernels_.size());

@@ -110,6 +110,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   const StageNet& net(StageId s, int replica) const { return nets_[s][replica % nets_[s].size()]; }
   const StageNet& net_on(const Instruction& i) const { return net(i.stage, w_.stages[i.stage].replica_on(i.device)); }
   std::unique_ptr<WeightStore> new_store(StageId, int replica) const;
+  bool keeps_part(const StageWorkload&) const;
   bool records_weights(StageId, int replica) const;
   using NumbersOf = std::function<const std::vector<double>*(const ReplicaRecord&)>;
   std::optional<std::vector<double>> whole_weights(StageId, const Records&, const NumbersOf&) const;

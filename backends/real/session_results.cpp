@@ -18,7 +18,7 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
   DeviceMemory memory(kernels);
   Array weights(memory, 1, net.weights, Use::Weights);
   kernels.upload(numbers, weights.data());
-  weights = to_compute(memory, weights);
+  weights = rounded(memory, weights, Use::Weights);
   Activations a;
   const std::int64_t count = data.evaluation_samples();
   const NetRun run(net, memory, data);
@@ -28,11 +28,16 @@ double evaluate(const Dataset& data, Kernels& kernels, const StageNet& net, std:
 
 }  // namespace
 
+/// Where states are divided in mixed precision, a device has the numbers of 32 bits of its part alone.
+bool Session::keeps_part(const StageWorkload& stage) const {
+  return stage.shards(width_ == kMixedWidth ? StateSharding::Optimizer : StateSharding::Weights);
+}
+
 /// One replica is enough, unless its devices have parts of the weights.
 bool Session::records_weights(StageId s, int replica) const {
   const StageWorkload& stage = w_.stages[s];
   const GroupPlace place = stage.place(replica);
-  if (stage.shards(StateSharding::Weights) || (place.replica == 0 && place.context == 0)) return true;
+  if (keeps_part(stage) || (place.replica == 0 && place.context == 0)) return true;
   return place.expert_replica == 0 && net(s, replica).weights > net(s, replica).dense_weights;
 }
 
@@ -40,7 +45,7 @@ bool Session::records_weights(StageId s, int replica) const {
 std::optional<std::vector<double>> Session::whole_weights(StageId s, const Records& records,
                                                           const NumbersOf& numbers_of) const {
   const StageWorkload& stage = w_.stages[s];
-  const bool is_part = stage.shards(StateSharding::Weights);
+  const bool is_part = keeps_part(stage);
   std::vector<std::vector<double>> members;  // By the place in both meshes.
   for (const StageNet& member : nets_[s]) members.emplace_back(member.weights, 0);
   for (const ReplicaRecord& record : records.replicas) {

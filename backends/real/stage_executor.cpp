@@ -316,7 +316,7 @@ const void* StageExecutor::numbers_of(const Weights& weights) {
   if (!place_.shards(StateSharding::Weights) || place_.reshard) return weights.numbers.data();
   if (!gathered_.numbers || gathered_.version != weights.version) {
     gathered_ = {};
-    gathered_ = {Array(memory_, 1, net_.weights, Use::Weights), weights.version};
+    gathered_ = {Array(memory_, 1, net_.weights, Use::Weights, NumberWidth::Narrow), weights.version};
     for (const WeightSection& s : place_.sections)
       gather_range(s.group, memory_, s.count, range(weights.numbers.tensor(), s.part, s.shard.count), {0, s.count},
                    range(gathered_.numbers.tensor(), s.first, s.count).data);
@@ -349,7 +349,7 @@ void StageExecutor::gather_section(const WeightSection& s, const Tensor& numbers
 
 void StageExecutor::gather_updated() {
   if (!place_.shards(StateSharding::Optimizer) || place_.shards(StateSharding::Weights)) return;
-  for (const WeightSection& s : place_.sections) gather_section(s, weights_->newest().tensor());
+  for (const WeightSection& s : place_.sections) gather_section(s, weights_->newest_computed().tensor());
 }
 
 void StageExecutor::scores_gradient(const Instruction& i) {

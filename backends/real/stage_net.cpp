@@ -415,6 +415,7 @@ class Compiler {
     node.layer = layer_;
     node.exchange = exchange;
     node.output = add_value(op, net_.values[value].needs_gradient);
+    net_.values[node.output].is_wide = net_.values[value].is_wide;
     layouts_[node.output] = layout;
     net_.nodes.push_back(node);
     return node.output;

@@ -46,17 +46,19 @@ void ThreadCommunicator::barrier(const std::function<void()>& last_step) {
   if (waits_->interrupted) throw BackendError("another device of the group has failed");
 }
 
-void ThreadCommunicator::exchange_with_others(std::size_t width) {
+void ThreadCommunicator::exchange_with_others(std::size_t width, bool is_wide) {
   ++waits_->waiting;
   const bool came = remote_->exchange(arrays_, width, waits_->interrupted);
   --waits_->waiting;
   if (!came) throw BackendError("another device of the group has failed");
+  for (Tensor& array : arrays_) array.is_wide = is_wide;
 }
 
 void ThreadCommunicator::exchange(int rank, const Tensor& array, std::size_t width,
                                   const std::function<void(std::span<const Tensor>)>& use) {
   arrays_[rank] = array;
-  barrier(remote_ ? [this, width] { exchange_with_others(width); } : std::function<void()>{});
+  const bool is_wide = array.is_wide;
+  barrier(remote_ ? [this, width, is_wide] { exchange_with_others(width, is_wide); } : std::function<void()>{});
   use(arrays_);
   barrier();
 }

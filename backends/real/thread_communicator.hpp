@@ -36,7 +36,7 @@ class ThreadCommunicator final : public GroupCommunicator {
  private:
   /// Waits for all members of this process. The last one calls last_step() before any goes on.
   void barrier(const std::function<void()>& last_step = {});
-  void exchange_with_others(std::size_t width);
+  void exchange_with_others(std::size_t width, bool is_wide);
 
   int size_, here_;  ///< Members of all processes, and of this one.
   GroupWaits* waits_;

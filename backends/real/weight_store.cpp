@@ -50,13 +50,10 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, st
       delay_(delay),
       size_(static_cast<std::int64_t>(start.size())),
       updated_(std::move(updated)) {
-  Array first(memory, 1, size_, Use::Weights);
-  memory.kernels().upload(start, first.data());
-  versions_[0] = {first, to_compute(memory, first)};
+  versions_[0] = first_version(start);
   const auto state = [&](bool wanted, Use use) -> void* {
     if (!wanted || !learns) return nullptr;
-    const std::int64_t numbers = updated_.back().state + updated_.back().count;
-    Array array(memory, 1, numbers, use);
+    Array array(memory, 1, updated_numbers(), use);
     memory.kernels().zero(array.data(), bytes_of(memory.kernels(), array.tensor()));
     state_arrays_.push_back(array);
     return array.data();
@@ -70,6 +67,26 @@ WeightStore::WeightStore(DeviceMemory& memory, std::span<const double> start, st
   state_.average = state(averages_, Use::Weights);
   count();
 }
+
+/// In mixed precision what is not updated here has no wide numbers, except while the first version is made.
+WeightVersion WeightStore::first_version(std::span<const double> start) {
+  Kernels& kernels = memory_->kernels();
+  DeviceMemory apart(kernels);
+  Array first(has_part() ? apart : *memory_, 1, size_, Use::Weights);
+  kernels.upload(start, first.data());
+  const Array computed = rounded(*memory_, first, Use::Weights);
+  if (!has_part()) return {first, computed};
+  std::vector<double> numbers;
+  for (const UpdatedRange& range : updated_) {
+    const auto begin = start.begin() + range.weights;
+    numbers.insert(numbers.end(), begin, begin + range.count);
+  }
+  const Array part(*memory_, 1, updated_numbers(), Use::Weights);
+  kernels.upload(numbers, part.data());
+  return {part, computed};
+}
+
+bool WeightStore::has_part() const { return memory_->kernels().width() == kMixedWidth && updated_numbers() < size_; }
 
 Weights WeightStore::read(const Instruction& i) {
   if (i.weights == WeightsFrom::Stashed) return kept_.at(i.micro_batch());
@@ -121,7 +138,7 @@ void WeightStore::predict(InstructionId id, const Prediction& wanted) {
     kernels.reconstruct(training_->optimizer, rule_->reconstruction, horizon, size_, state_, from, to.data());
   else
     kernels.predict(training_->optimizer, rule_->direction, horizon, size_, state_, from, to.data());
-  p.weights = {to_compute(*memory_, to), newest_};
+  p.weights = {rounded(*memory_, to, Use::Weights), newest_};
   count();
 }
 
@@ -139,8 +156,7 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
   const bool wanted = v < readers_.of_version.size() && readers_.of_version[v] > 0;
   // Predictions that kept the tensor itself hold it too.
   const WeightVersion to = next_version(from, !wanted);
-  update_ranges(options, gradient, from.updated.data(), to.updated.data());
-  if (to.updated.data() != to.computed.data()) memory_->kernels().narrow(to.updated.tensor(), to.computed.tensor());
+  update_ranges(options, gradient, from.updated.data(), to);
   const int old = newest_++;
   if (newest_ != i.version())
     throw InternalError(
@@ -153,23 +169,30 @@ void WeightStore::update(const Instruction& i, const void* gradient) {
 /// Arrays for what an update makes.
 WeightVersion WeightStore::next_version(const WeightVersion& from, bool in_place) {
   if (in_place) return from;
-  const Array updated(*memory_, 1, size_, Use::Weights);
+  const Array updated(*memory_, 1, from.updated.tensor().size(), Use::Weights);
   if (from.updated.data() == from.computed.data()) return {updated, updated};
   return {updated, Array(*memory_, 1, size_, Use::Weights, NumberWidth::Narrow)};
 }
 
 /// All ranges are of the same step.
-void WeightStore::update_ranges(const UpdateOptions& options, const void* gradient, const void* from, void* to) {
-  const auto width = static_cast<std::int64_t>(wide_width(memory_->kernels().width()));
+void WeightStore::update_ranges(const UpdateOptions& options, const void* gradient, const void* from,
+                                const WeightVersion& to) {
+  Kernels& kernels = memory_->kernels();
+  const auto width = static_cast<std::int64_t>(wide_width(kernels.width()));
   const OptimizerState before = state_;
   for (const UpdatedRange& range : updated_) {
     OptimizerState part = before;
     for (void** array : {&part.first, &part.second, &part.last, &part.bare, &part.average})
       if (*array) *array = static_cast<char*>(*array) + range.state * width;
-    memory_->kernels().update(
-        training_->optimizer, options, range.count, static_cast<const char*>(gradient) + range.gradient * width, part,
-        static_cast<const char*>(from) + range.weights * width, static_cast<char*>(to) + range.weights * width);
+    const std::int64_t first = (has_part() ? range.state : range.weights) * width;
+    const Tensor updated{static_cast<char*>(to.updated.data()) + first, 1, range.count, true};
+    kernels.update(training_->optimizer, options, range.count,
+                   static_cast<const char*>(gradient) + range.gradient * width, part,
+                   static_cast<const char*>(from) + first, updated.data);
     state_.steps = part.steps, state_.counter = part.counter;
+    if (to.updated.data() == to.computed.data()) continue;
+    const auto narrow = static_cast<std::int64_t>(kernels.width());
+    kernels.narrow(updated, {static_cast<char*>(to.computed.data()) + range.weights * narrow, 1, range.count});
   }
 }
 
@@ -188,7 +211,7 @@ void WeightStore::count() {
 }
 
 std::vector<double> WeightStore::download() const {
-  std::vector<double> numbers(size_);
+  std::vector<double> numbers(static_cast<std::size_t>(newest().tensor().size()));
   memory_->kernels().download(newest().data(), numbers);
   return numbers;
 }

@@ -25,7 +25,8 @@ struct Weights {
   int version = 0;
 };
 
-/// A version: what updates start from, and what passes read. They are one array but in mixed precision.
+/// A version: what updates start from, and what passes read. They are one array but in mixed precision. There,
+/// `updated` has the numbers that the device updates alone, range after range.
 struct WeightVersion {
   Array updated, computed;
 };
@@ -52,6 +53,7 @@ class WeightStore {
   /// version.
   void update(const Instruction&, const void* gradient);
   const Array& newest() const { return versions_.at(newest_).updated; }
+  const Array& newest_computed() const { return versions_.at(newest_).computed; }
 
   /// Whether it has one version and nothing that an op is still to read.
   bool at_rest() const {
@@ -61,7 +63,7 @@ class WeightStore {
   int updates() const { return newest_; }
   int delay() const { return delay_; }
   int most_buffers() const { return most_buffers_; }
-  std::vector<double> download() const;  ///< The newest version.
+  std::vector<double> download() const;  ///< The newest version, as updates start from it.
 
  private:
   struct Predicted {
@@ -69,7 +71,10 @@ class WeightStore {
     int readers = 0;
   };
   WeightVersion next_version(const WeightVersion& from, bool in_place);
-  void update_ranges(const UpdateOptions&, const void* gradient, const void* from, void* to);
+  void update_ranges(const UpdateOptions&, const void* gradient, const void* from, const WeightVersion& to);
+  WeightVersion first_version(std::span<const double> start);
+  bool has_part() const;
+  std::int64_t updated_numbers() const { return updated_.back().state + updated_.back().count; }
   void count();
   void release(int version);
 

@@ -2,10 +2,8 @@
 // library_attention.cpp computes what cuDNN has an engine for.
 
 #include <cmath>
-#include <optional>
 #include <type_traits>
 
-#include "backends/cuda/kernels/each.hpp"
 #include "backends/cuda/kernels/head_products.hpp"
 #include "backends/cuda/kernels/rows.hpp"
 
@@ -110,54 +108,7 @@ class Heads {
   std::int64_t sample_;
 };
 
-/// Rounds rows of sums, or adds them to what is there.
-template <class T>
-struct RoundRows {
-  bool add;
-  const Wide<T>* sums;
-  std::int64_t columns;
-  T* to;
-  std::int64_t stride;
-  __device__ void operator()(std::int64_t row, std::int64_t column) const {
-    const Wide<T> sum = sums[row * columns + column];
-    T& place = to[row * stride + column];
-    place = static_cast<T>(add ? place + sum : sum);
-  }
-};
-
-/// The gradient of K or V, which is rounded once, however many heads of Q share it.
-template <class T>
-void mix_back(const Device& device, const Heads& heads, const Rows& rows, const Matrices& s, const Matrices& x,
-              const Matrices& to, bool add) {
-  if (std::is_same_v<T, Wide<T>> || !heads.products.shares_keys()) return heads.products.mix_back(s, x, to, add);
-  const std::int64_t columns = heads.products.key_columns();
-  const Scratch<Wide<T>> sums(*device.memory, rows.keys * columns);
-  heads.products.mix_back(s, x, {sums.data(), 0, columns, heads.products.width(), false, true}, false);
-  T* const rounded = static_cast<T*>(const_cast<void*>(to.base)) + to.offset;
-  each_in_rows(device, rows.keys, columns, RoundRows<T>{add, sums.data(), columns, rounded, to.stride});
-}
-
 real::Tensor keys_of(const real::Call& call) { return call.inputs.size() > 1 ? call.inputs[1] : real::Tensor{}; }
-
-/// Scores before the softmax, or gradients of probabilities: wide, so in mixed precision in a separate array.
-template <class T>
-class WideSquares {
- public:
-  WideSquares(const Device& device, std::int64_t count, T* narrow) : narrow_(narrow) {
-    if constexpr (!kSame) scratch_.emplace(*device.memory, count);
-  }
-  Wide<T>* data() const {
-    if constexpr (kSame)
-      return narrow_;
-    else
-      return scratch_->data();
-  }
-
- private:
-  static constexpr bool kSame = std::is_same_v<T, Wide<T>>;
-  T* narrow_;
-  std::optional<Scratch<Wide<T>>> scratch_;
-};
 
 template <class T>
 void forward(const Device& device, const real::Call& call) {
@@ -241,13 +192,13 @@ void input_gradient(const Device& device, const real::Call& call, const real::Te
     const HeadInputs x = heads.inputs(call.inputs[0], keys_of(call)), dx = heads.inputs(to.tensor, keys_apart.tensor);
     const Matrices p = probabilities.of_sample(sample, heads, x), d = heads.square(scratch.data(), 0);
     const Matrices dy = heads.output(d_output);
-    mix_back<T>(device, heads, rows, p, dy, dx.v, add_keys);
+    mix_back<T>(device, heads.products, p, dy, dx.v, add_keys);
     heads.products.scores(dy, x.v, heads.square(gradients.data(), 0, true));
     launch(through_softmax_kernel<T>, dim3(static_cast<unsigned>(op.heads * rows.queries)), dim3(threads),
            threads * sizeof(Wide<T>), device.stream, rows, scale<Wide<T>>(op), static_cast<const T*>(p.base) + p.offset,
            gradients.data(), scratch.data());
     heads.products.mix(d, x.k, dx.q, to.add);
-    mix_back<T>(device, heads, rows, d, x.q, dx.k, add_keys);
+    mix_back<T>(device, heads.products, d, x.q, dx.k, add_keys);
   }
 }
 

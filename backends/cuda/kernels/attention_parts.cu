@@ -53,24 +53,30 @@ struct Statistics {
   }
 };
 
-/// Turns scores into exp(score - largest), and shrinks what was summed before to the largest score so far.
+/// Makes exp(score - largest) of the scores, which may be done in place, and shrinks what was summed before to the
+/// largest score so far.
 template <class T>
-__global__ void take_in_kernel(PartRows rows, T scale, T* all_scores, Statistics<T> statistics, T* output) {
-  const auto shared = shared_memory<T>();
+__global__ void take_in_kernel(PartRows rows, Wide<T> scale, Wide<T>* all_scores, T* exponentials,
+                               Statistics<Wide<T>> statistics, Wide<T>* output) {
+  using Number = Wide<T>;
+  const auto shared = shared_memory<Number>();
   const std::int64_t query = blockIdx.x % rows.queries, head = blockIdx.x / rows.queries, seen = rows.seen(query);
-  T* const scores = all_scores + std::int64_t{blockIdx.x} * rows.keys;
-  T* const y = output + rows.in_output(query, head);
-  const T before = rows.is_first ? -std::numeric_limits<T>::infinity() : statistics.largest(rows, head, query);
-  T largest = before;
-  for (std::int64_t i = threadIdx.x; i < seen; i += blockDim.x) largest = Larger<T>{}(largest, scale * scores[i]);
-  largest = joined(largest, shared, Larger<T>{});
+  Number* const scores = all_scores + std::int64_t{blockIdx.x} * rows.keys;
+  T* const to = exponentials + std::int64_t{blockIdx.x} * rows.keys;
+  Number* const y = output + rows.in_output(query, head);
+  const Number before =
+      rows.is_first ? -std::numeric_limits<Number>::infinity() : statistics.largest(rows, head, query);
+  Number largest = before;
+  for (std::int64_t i = threadIdx.x; i < seen; i += blockDim.x) largest = Larger<Number>{}(largest, scale * scores[i]);
+  largest = joined(largest, shared, Larger<Number>{});
+  const Number sum = row_sum<Number>(
+      seen, shared, [=](std::int64_t i) { return scores[i] = real::exponential(scale * scores[i] - largest); });
   for (std::int64_t i = threadIdx.x; i < rows.keys; i += blockDim.x)
-    scores[i] = i < seen ? real::exponential(scale * scores[i] - largest) : T{0};
-  const T sum = row_sum<T>(seen, shared, [=](std::int64_t i) { return scores[i]; });
-  const T factor = std::isinf(before) ? T{0} : real::exponential(before - largest);
-  for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x) y[i] = rows.is_first ? T{0} : factor * y[i];
+    to[i] = static_cast<T>(i < seen ? scores[i] : Number{0});
+  const Number factor = std::isinf(before) ? Number{0} : real::exponential(before - largest);
+  for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x) y[i] = rows.is_first ? Number{0} : factor * y[i];
   if (threadIdx.x != 0) return;
-  T& sum_so_far = statistics.sum(rows, head, query);
+  Number& sum_so_far = statistics.sum(rows, head, query);
   sum_so_far = rows.is_first ? sum : factor * sum_so_far + sum;
   statistics.largest(rows, head, query) = largest;
 }
@@ -83,20 +89,24 @@ __global__ void divide_kernel(PartRows rows, Statistics<T> statistics, T* output
   for (std::int64_t i = threadIdx.x; i < rows.width; i += blockDim.x) y[i] *= inverse;
 }
 
-/// Turns scores into probabilities, and gradients of probabilities into gradients of Q K^T.
+/// Makes probabilities of scores, and gradients of Q K^T of gradients of probabilities; both may be done in place.
 template <class T>
-__global__ void part_gradient_kernel(PartRows rows, T scale, Statistics<T> statistics, const T* output,
-                                     const T* d_output, T* all_scores, T* all_gradients) {
+__global__ void part_gradient_kernel(PartRows rows, Wide<T> scale, Statistics<Wide<T>> statistics, const T* output,
+                                     const T* d_output, const Wide<T>* all_scores, const Wide<T>* all_gradients,
+                                     T* probabilities, T* d_scores) {
+  using Number = Wide<T>;
   const std::int64_t query = blockIdx.x % rows.queries, head = blockIdx.x / rows.queries, seen = rows.seen(query);
-  T* const p = all_scores + std::int64_t{blockIdx.x} * rows.keys;
-  T* const d = all_gradients + std::int64_t{blockIdx.x} * rows.keys;
+  const std::int64_t first = std::int64_t{blockIdx.x} * rows.keys;
   const T* const y = output + rows.in_output(query, head);
   const T* const dy = d_output + rows.in_output(query, head);
-  const T along = row_sum<T>(rows.width, shared_memory<T>(), [=](std::int64_t i) { return dy[i] * y[i]; });
-  const T largest = statistics.largest(rows, head, query), inverse = 1 / statistics.sum(rows, head, query);
+  const Number along =
+      row_sum<Number>(rows.width, shared_memory<Number>(), [=](std::int64_t i) { return dy[i] * y[i]; });
+  const Number largest = statistics.largest(rows, head, query), inverse = 1 / statistics.sum(rows, head, query);
   for (std::int64_t i = threadIdx.x; i < rows.keys; i += blockDim.x) {
-    p[i] = i < seen ? real::exponential(scale * p[i] - largest) * inverse : T{0};
-    d[i] = scale * p[i] * (d[i] - along);
+    const Number p = i < seen ? real::exponential(scale * all_scores[first + i] - largest) * inverse : Number{0};
+    const Number d = scale * p * (all_gradients[first + i] - along);
+    probabilities[first + i] = static_cast<T>(p);
+    d_scores[first + i] = static_cast<T>(d);
   }
 }
 
@@ -114,17 +124,23 @@ class PartHeads {
   Matrices keys(const real::Tensor& keys) const { return at(keys, rows_.keys, 0); }
   Matrices values(const real::Tensor& keys) const { return at(keys, rows_.keys, products.key_columns()); }
   Matrices output(const real::Tensor& y) const { return at(y, rows_.queries, 0); }
-  Matrices scores(const T* data) const { return {data, 0, rows_.keys, rows_.queries * rows_.keys, false}; }
-  T* rows_of_output(const real::Tensor& y) const { return numbers<T>(y) + sample_ * rows_.queries * rows_.columns; }
-  Statistics<T> statistics(const real::Tensor& saved) const {
-    return {numbers<T>(saved) + sample_ * heads_ * 2 * rows_.queries};
+  Matrices scores(const void* data, bool is_wide) const {
+    return {data, 0, rows_.keys, rows_.queries * rows_.keys, false, is_wide};
+  }
+  template <class Number>
+  Number* rows_of_output(const real::Tensor& y) const {
+    return numbers<Number>(y) + sample_ * rows_.queries * rows_.columns;
+  }
+  Statistics<Wide<T>> statistics(const real::Tensor& saved) const {
+    return {numbers<Wide<T>>(saved) + sample_ * heads_ * 2 * rows_.queries};
   }
 
   const HeadProducts products;
 
  private:
   Matrices at(const real::Tensor& tensor, std::int64_t rows, std::int64_t first_column) const {
-    return {tensor.data, sample_ * rows * tensor.columns + first_column, tensor.columns, rows_.width, false};
+    return {tensor.data, sample_ * rows * tensor.columns + first_column, tensor.columns, rows_.width, false,
+            tensor.is_wide};
   }
 
   std::int64_t heads_;
@@ -140,17 +156,16 @@ void attention_part(const Device& device, const real::Call& call, const real::Ke
   const std::int64_t all_rows = call.operation->heads * rows.queries;
   const dim3 blocks(static_cast<unsigned>(all_rows)), threads(threads_for(rows.keys));
   const Scratch<T> scratch(*device.memory, all_rows * rows.keys);
+  const WideSquares<T> wide(device, all_rows * rows.keys, scratch.data());
   for (std::int64_t sample = 0; sample < call.samples; ++sample) {
     const PartHeads<T> heads(device, call, rows, sample);
-    const Matrices scores = heads.scores(scratch.data()), output = heads.output(call.output);
-    heads.products.scores(heads.queries(call.inputs[0]), heads.keys(part.keys), scores);
-    launch(take_in_kernel<T>, blocks, threads, threads.x * sizeof(T), device.stream, rows,
-           score_scale<T>(*call.operation), scratch.data(), heads.statistics(call.saved),
-           heads.rows_of_output(call.output));
-    heads.products.mix(scores, heads.values(part.keys), output, true);
+    Wide<T>* const y = heads.template rows_of_output<Wide<T>>(call.output);
+    heads.products.scores(heads.queries(call.inputs[0]), heads.keys(part.keys), heads.scores(wide.data(), true));
+    launch(take_in_kernel<T>, blocks, threads, threads.x * sizeof(Wide<T>), device.stream, rows,
+           score_scale<Wide<T>>(*call.operation), wide.data(), scratch.data(), heads.statistics(call.saved), y);
+    heads.products.mix(heads.scores(scratch.data(), false), heads.values(part.keys), heads.output(call.output), true);
     if (part.is_last)
-      launch(divide_kernel<T>, blocks, threads, 0, device.stream, rows, heads.statistics(call.saved),
-             heads.rows_of_output(call.output));
+      launch(divide_kernel<Wide<T>>, blocks, threads, 0, device.stream, rows, heads.statistics(call.saved), y);
   }
 }
 
@@ -160,27 +175,33 @@ void attention_part_gradient(const Device& device, const real::Call& call, const
   const PartRows rows(call, part);
   const std::int64_t all_rows = call.operation->heads * rows.queries;
   const dim3 blocks(static_cast<unsigned>(all_rows)), threads(threads_for(rows.keys));
-  const Scratch<T> probabilities(*device.memory, all_rows * rows.keys), gradients(*device.memory, all_rows * rows.keys);
+  const std::int64_t count = all_rows * rows.keys;
+  const Scratch<T> probabilities(*device.memory, count), gradients(*device.memory, count);
+  const WideSquares<T> scores(device, count, probabilities.data()), d_probabilities(device, count, gradients.data());
   for (std::int64_t sample = 0; sample < call.samples; ++sample) {
     const PartHeads<T> heads(device, call, rows, sample);
-    const Matrices p = heads.scores(probabilities.data()), d = heads.scores(gradients.data());
+    const Matrices p = heads.scores(probabilities.data(), false), d = heads.scores(gradients.data(), false);
     const Matrices q = heads.queries(call.inputs[0]), k = heads.keys(part.keys), dy = heads.output(d_output);
-    heads.products.scores(q, k, p);
-    heads.products.scores(dy, heads.values(part.keys), d);
-    launch(part_gradient_kernel<T>, blocks, threads, threads.x * sizeof(T), device.stream, rows,
-           score_scale<T>(*call.operation), heads.statistics(call.saved), heads.rows_of_output(call.output),
-           heads.rows_of_output(d_output), probabilities.data(), gradients.data());
-    heads.products.mix_back(p, dy, heads.values(d_keys), true);
+    heads.products.scores(q, k, heads.scores(scores.data(), true));
+    heads.products.scores(dy, heads.values(part.keys), heads.scores(d_probabilities.data(), true));
+    launch(part_gradient_kernel<T>, blocks, threads, threads.x * sizeof(Wide<T>), device.stream, rows,
+           score_scale<Wide<T>>(*call.operation), heads.statistics(call.saved),
+           heads.template rows_of_output<const T>(call.output), heads.template rows_of_output<const T>(d_output),
+           scores.data(), d_probabilities.data(), probabilities.data(), gradients.data());
+    mix_back<T>(device, heads.products, p, dy, heads.values(d_keys), true);
     heads.products.mix(d, k, heads.queries(d_input), true);
-    heads.products.mix_back(d, q, heads.keys(d_keys), true);
+    mix_back<T>(device, heads.products, d, q, heads.keys(d_keys), true);
   }
 }
 
 template void attention_part<float>(const Device&, const real::Call&, const real::KeyPart&);
 template void attention_part<double>(const Device&, const real::Call&, const real::KeyPart&);
+template void attention_part<Bfloat16>(const Device&, const real::Call&, const real::KeyPart&);
 template void attention_part_gradient<float>(const Device&, const real::Call&, const real::KeyPart&,
                                              const real::Tensor&, const real::Tensor&, const real::Tensor&);
 template void attention_part_gradient<double>(const Device&, const real::Call&, const real::KeyPart&,
                                               const real::Tensor&, const real::Tensor&, const real::Tensor&);
+template void attention_part_gradient<Bfloat16>(const Device&, const real::Call&, const real::KeyPart&,
+                                                const real::Tensor&, const real::Tensor&, const real::Tensor&);
 
 }  // namespace stagecraft::cuda

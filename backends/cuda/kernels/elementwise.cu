@@ -166,9 +166,9 @@ template <class T>
 OperationKernels concat_kernels() {
   return {concat_forward<T>, concat_input_gradient<T>, nullptr};
 }
-template <class T>
-void add(const Device& device, std::int64_t count, const T* from, T* to) {
-  put(device, true, count, to, At<T>{from});
+template <class From, class To>
+void add(const Device& device, std::int64_t count, const From* from, To* to) {
+  put(device, true, count, to, At<From>{from});
 }
 void narrow(const Device& device, std::int64_t count, const float* from, Bfloat16* to) {
   put(device, false, count, to, At<float>{from});
@@ -209,9 +209,10 @@ template OperationKernels add_kernels<Bfloat16>();
 template OperationKernels concat_kernels<float>();
 template OperationKernels concat_kernels<double>();
 template OperationKernels concat_kernels<Bfloat16>();
-template void add<float>(const Device&, std::int64_t, const float*, float*);
-template void add<double>(const Device&, std::int64_t, const double*, double*);
-template void add<Bfloat16>(const Device&, std::int64_t, const Bfloat16*, Bfloat16*);
+template void add(const Device&, std::int64_t, const float*, float*);
+template void add(const Device&, std::int64_t, const double*, double*);
+template void add(const Device&, std::int64_t, const Bfloat16*, Bfloat16*);
+template void add(const Device&, std::int64_t, const Bfloat16*, float*);
 template void copy_rows<float>(const Device&, const float*, std::int64_t, float*, std::int64_t, std::int64_t,
                                std::int64_t);
 template void copy_rows<double>(const Device&, const double*, std::int64_t, double*, std::int64_t, std::int64_t,

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <optional>
+#include <type_traits>
+
+#include "backends/cuda/kernels/each.hpp"
 #include "backends/cuda/kernels/matmul.hpp"
-#include "backends/cuda/kernels/operations.hpp"
 
 namespace stagecraft::cuda {
 
@@ -18,6 +21,7 @@ class HeadProducts {
         keys_(keys),
         width_(op.columns / op.heads) {}
 
+  std::int64_t keys() const { return keys_; }
   std::int64_t width() const { return width_; }
   std::int64_t key_columns() const { return key_heads_ * width_; }  ///< All heads of K, or of V.
   bool shares_keys() const { return sharing_ > 1; }
@@ -56,6 +60,53 @@ class HeadProducts {
 
   Products* products_;
   std::int64_t key_heads_, sharing_, queries_, keys_, width_;
+};
+
+/// Rounds rows of sums, or adds them to what is there.
+template <class T>
+struct RoundRows {
+  bool add;
+  const Wide<T>* sums;
+  std::int64_t columns;
+  T* to;
+  std::int64_t stride;
+  __device__ void operator()(std::int64_t row, std::int64_t column) const {
+    const Wide<T> sum = sums[row * columns + column];
+    T& place = to[row * stride + column];
+    place = static_cast<T>(add ? place + sum : sum);
+  }
+};
+
+/// The gradient of K or V, which is rounded once, however many heads of Q share it.
+template <class T>
+void mix_back(const Device& device, const HeadProducts& products, const Matrices& s, const Matrices& x,
+              const Matrices& to, bool add) {
+  if (std::is_same_v<T, Wide<T>> || !products.shares_keys()) return products.mix_back(s, x, to, add);
+  const std::int64_t columns = products.key_columns();
+  const Scratch<Wide<T>> sums(*device.memory, products.keys() * columns);
+  products.mix_back(s, x, {sums.data(), 0, columns, products.width(), false, true}, false);
+  T* const rounded = static_cast<T*>(const_cast<void*>(to.base)) + to.offset;
+  each_in_rows(device, products.keys(), columns, RoundRows<T>{add, sums.data(), columns, rounded, to.stride});
+}
+
+/// Scores before the softmax, or gradients of probabilities: wide, so in mixed precision in a separate array.
+template <class T>
+class WideSquares {
+ public:
+  WideSquares(const Device& device, std::int64_t count, T* narrow) : narrow_(narrow) {
+    if constexpr (!kSame) scratch_.emplace(*device.memory, count);
+  }
+  Wide<T>* data() const {
+    if constexpr (kSame)
+      return narrow_;
+    else
+      return scratch_->data();
+  }
+
+ private:
+  static constexpr bool kSame = std::is_same_v<T, Wide<T>>;
+  T* narrow_;
+  std::optional<Scratch<Wide<T>>> scratch_;
 };
 
 }  // namespace stagecraft::cuda

@@ -78,7 +78,7 @@ OperationKernels unrounded_kernels_of(OperationKind kind) {
 template <class T>
 class CudaKernels final : public real::Kernels {
   using Number = Wide<T>;
-  static constexpr bool kIsUnrounded = std::is_same_v<T, Number>;  ///< Not in mixed precision, which has no groups.
+  static constexpr bool kIsUnrounded = std::is_same_v<T, Number>;  ///< Not in mixed precision, which has no experts.
 
  public:
   explicit CudaKernels(const KernelTarget& place)
@@ -180,10 +180,12 @@ class CudaKernels final : public real::Kernels {
       Kernels::input_gradient_with_gelu(product, d_output, between, gelu, d_input);
   }
   void add(real::Tensor from, real::Tensor to) override {
-    if (to.is_wide)
-      cuda::add<Number>(device_, to.size(), numbers<Number>(from), numbers<Number>(to));
+    if (to.is_wide && from.is_wide)
+      cuda::add(device_, to.size(), numbers<Number>(from), numbers<Number>(to));
+    else if (to.is_wide)
+      cuda::add(device_, to.size(), numbers<T>(from), numbers<Number>(to));
     else
-      cuda::add<T>(device_, to.size(), numbers<T>(from), numbers<T>(to));
+      cuda::add(device_, to.size(), numbers<T>(from), numbers<T>(to));
   }
   void scale(double factor, real::Tensor t) override {
     if (t.is_wide)
@@ -193,29 +195,17 @@ class CudaKernels final : public real::Kernels {
   }
 
   void maximum(real::Tensor from, real::Tensor to) override {
-    if constexpr (kIsUnrounded)
-      cuda::maximum<T>(device_, to.size(), numbers<T>(from), numbers<T>(to));
-    else
-      Kernels::maximum(from, to);
+    cuda::maximum<Number>(device_, to.size(), numbers<Number>(from), numbers<Number>(to));
   }
   void attention_part(const real::Call& call, const real::KeyPart& part) override {
-    if constexpr (kIsUnrounded)
-      cuda::attention_part<T>(device_, call, part);
-    else
-      Kernels::attention_part(call, part);
+    cuda::attention_part<T>(device_, call, part);
   }
   void attention_part_gradient(const real::Call& call, const real::KeyPart& part, real::Tensor d_output,
                                real::Tensor d_input, real::Tensor d_keys) override {
-    if constexpr (kIsUnrounded)
-      cuda::attention_part_gradient<T>(device_, call, part, d_output, d_input, d_keys);
-    else
-      Kernels::attention_part_gradient(call, part, d_output, d_input, d_keys);
+    cuda::attention_part_gradient<T>(device_, call, part, d_output, d_input, d_keys);
   }
   void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
-    if constexpr (kIsUnrounded)
-      cuda::divided_cross_entropy<T>(device_, step, call, rows);
-    else
-      Kernels::divided_loss(step, call, rows);
+    cuda::divided_cross_entropy<T>(device_, step, call, rows);
   }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,

@@ -66,11 +66,12 @@ __global__ void cross_entropy_kernel(std::int64_t columns, double weight, const 
 
 /// Largest score of each row.
 template <class T>
-__global__ void divided_largest_kernel(std::int64_t columns, const T* inputs, T* largest) {
+__global__ void divided_largest_kernel(std::int64_t columns, const T* inputs, Wide<T>* largest) {
+  using Number = Wide<T>;
   const T* const x = inputs + std::int64_t{blockIdx.x} * columns;
-  T mine = -std::numeric_limits<T>::infinity();
-  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) mine = Larger<T>{}(mine, x[i]);
-  const T row_largest = joined(mine, shared_memory<T>(), Larger<T>{});
+  Number mine = -std::numeric_limits<Number>::infinity();
+  for (std::int64_t i = threadIdx.x; i < columns; i += blockDim.x) mine = Larger<Number>{}(mine, x[i]);
+  const Number row_largest = joined(mine, shared_memory<Number>(), Larger<Number>{});
   if (threadIdx.x == 0) largest[blockIdx.x] = row_largest;
 }
 
@@ -95,20 +96,21 @@ struct Classes {
 /// exp(score - largest) and its sum in each row, and the score of the target less the largest, or zero. A class that is
 /// not known makes that NaN.
 template <class T>
-__global__ void divided_sums_kernel(Classes classes, const T* inputs, const T* targets, const T* largest,
-                                    T* exponentials, T* sums, T* scores) {
-  const auto shared = shared_memory<T>();
+__global__ void divided_sums_kernel(Classes classes, const T* inputs, const Wide<T>* targets, const Wide<T>* largest,
+                                    Wide<T>* exponentials, Wide<T>* sums, Wide<T>* scores) {
+  using Number = Wide<T>;
+  const auto shared = shared_memory<Number>();
   const std::int64_t row = blockIdx.x, columns = classes.here;
   const T* const x = inputs + row * columns;
-  T* const to = exponentials + row * columns;
-  const T sum =
-      row_sum<T>(columns, shared, [=](std::int64_t i) { return to[i] = real::exponential(x[i] - largest[row]); });
+  Number* const to = exponentials + row * columns;
+  const Number sum =
+      row_sum<Number>(columns, shared, [=](std::int64_t i) { return to[i] = real::exponential(x[i] - largest[row]); });
   if (threadIdx.x != 0) return;
   sums[row] = sum;
-  scores[row] = std::numeric_limits<T>::quiet_NaN();
+  scores[row] = std::numeric_limits<Number>::quiet_NaN();
   if (!classes.knows(targets[row])) return;
   const std::int64_t place = classes.place(targets[row]);
-  scores[row] = place < columns ? x[place] - largest[row] : T{0};
+  scores[row] = place < columns ? x[place] - largest[row] : Number{0};
 }
 
 template <class T>
@@ -208,25 +210,28 @@ void divided_cross_entropy(const Device& device, real::DividedLossStep step, con
   const std::int64_t count = call.samples * op.rows;
   const Classes classes(call);
   const dim3 blocks(static_cast<unsigned>(count)), threads(threads_for(op.columns));
-  const std::size_t shared = threads.x * sizeof(T);
+  using Number = Wide<T>;
+  const std::size_t shared = threads.x * sizeof(Number);
   const T* const x = numbers<T>(call.inputs[0]);
-  const T* const targets = numbers<T>(call.inputs[1]);
-  T *const saved = numbers<T>(call.saved), *const largest = numbers<T>(rows.largest);
+  const Number* const targets = numbers<Number>(call.inputs[1]);
+  Number *const saved = numbers<Number>(call.saved), *const largest = numbers<Number>(rows.largest);
   if (step == real::DividedLossStep::Largest)
     return launch(divided_largest_kernel<T>, blocks, threads, shared, device.stream, classes.here, x, largest);
   if (step == real::DividedLossStep::Sums)
     return launch(divided_sums_kernel<T>, blocks, threads, shared, device.stream, classes, x, targets, largest, saved,
-                  numbers<T>(rows.sums), numbers<T>(rows.targets));
+                  numbers<Number>(rows.sums), numbers<Number>(rows.targets));
   const double weight = call.scale / op.rows;
   const Scratch<double> losses(*device.memory, count);
-  launch(divided_gradient_kernel<T>, blocks, threads, 0, device.stream, classes, weight, targets, numbers<T>(rows.sums),
-         numbers<T>(rows.targets), saved, losses.data());
-  sum_up(device, count, weight, losses, numbers<T>(call.output));
+  launch(divided_gradient_kernel<Number>, blocks, threads, 0, device.stream, classes, weight, targets,
+         numbers<Number>(rows.sums), numbers<Number>(rows.targets), saved, losses.data());
+  sum_up(device, count, weight, losses, numbers<Number>(call.output));
 }
 template void divided_cross_entropy<float>(const Device&, real::DividedLossStep, const real::Call&,
                                            const real::DividedLoss&);
 template void divided_cross_entropy<double>(const Device&, real::DividedLossStep, const real::Call&,
                                             const real::DividedLoss&);
+template void divided_cross_entropy<Bfloat16>(const Device&, real::DividedLossStep, const real::Call&,
+                                              const real::DividedLoss&);
 
 template <class T>
 OperationKernels cross_entropy_kernels() {

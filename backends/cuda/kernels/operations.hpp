@@ -95,7 +95,7 @@ OperationKernels combine_kernels();
 template <class T>
 void choose_experts(const Device&, const Operation&, const real::Tensor& scores, std::int32_t* chosen);
 
-/// For devices that divide an operation, in numbers of 4 or 8 bytes; see real::Kernels.
+/// For devices that divide an operation; see real::Kernels.
 template <class T>
 void attention_part(const Device&, const real::Call&, const real::KeyPart&);
 template <class T>
@@ -109,8 +109,9 @@ void maximum(const Device&, std::int64_t count, const T* from, T* to);
 template <class T>
 void copy_rows(const Device&, const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows,
                std::int64_t columns);
-template <class T>
-void add(const Device&, std::int64_t count, const T* from, T* to);
+/// to += from, rounded once; `from` may be narrow where `to` is wide.
+template <class From, class To>
+void add(const Device&, std::int64_t count, const From* from, To* to);
 void narrow(const Device&, std::int64_t count, const float* from, Bfloat16* to);
 template <class T>
 void scale(const Device&, std::int64_t count, Wide<T> factor, T* numbers);

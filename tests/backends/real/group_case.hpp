@@ -66,6 +66,13 @@ inline Plan plan_of(const ModelGraph& model, const GroupCase& c) {
   return plan;
 }
 
+/// The model with numbers of `width` bytes; 2 stands for mixed precision.
+inline ModelGraph in_precision(ModelGraph model, double width) {
+  for (Layer& layer : model.layers) layer.output.value *= width / model.precision.weight;
+  model.precision = {width, width, width == 2 ? 16 : 2 * width, width};
+  return model;
+}
+
 /// Two products a layer, the first divided by columns, the second by rows, for each of `rows` rows; then a replicated
 /// one. With whole numbers, no order of sums makes a difference.
 inline ModelGraph divided_net(int layers, int rows, int width, int inner, OperationKind bend = OperationKind::Relu,

@@ -173,6 +173,7 @@ def all_cases(folder):
     runs += [(case, 2, 8) for case in ("tensor", "zero-3")]
     runs += [(case, 4, 8) for case in ("heads", "experts-unequal")]
     runs += [("crossed", 2, 4)]  # Hangs if a device that waits holds up the other one of its process.
+    runs += [("mixed+sequence", 4, 8), ("mixed+zero-1", 2, 8)] + [(f"mixed+{case}", 2, 8) for case in ("ring", "zero-2") if full]
     runs += [("single", 2, 2)]  # Devices share GPUs: this hangs if processes enqueue in two orders.
     # Iterations as graphs: these hang if kernels of NCCL are not in one order, or processes do not launch alike.
     runs += [("graph-1f1b", 4, 4, True, "5 launches of 0 graphs, 3 recorded"), ("graph+pair", 4, 4, True, "3 launches of 0 graphs"),

@@ -162,9 +162,10 @@ struct Trial {
   Timeline cpu;
 };
 
-Trial group_trial(const GroupCase& c, bool graph = false) {
+Trial group_trial(const GroupCase& c, bool graph = false, double width = 8) {
   const bool experts = c.degrees.expert > 1;
-  const ModelGraph model = experts ? test::mixture_net(1, false) : test::decoder_net(2, false, c.stages == 1);
+  const ModelGraph model =
+      test::in_precision(experts ? test::mixture_net(1, false) : test::decoder_net(2, false, c.stages == 1), width);
   test::GroupRun run = test::run_group(model, c, test::training_of(OptimizerKind::Momentum, 1e-2), graph ? 4 : 2);
   test::Case how;
   how.graph = graph;
@@ -314,6 +315,7 @@ Timeline run(const test::Case& c, const Program& program, double timeout, bool h
 Trial trial_of(const std::string& name) {
   if (const auto it = kGroups.find(name); it != kGroups.end()) return group_trial(it->second);
   if (name.starts_with("graph+")) return group_trial(kGroups.at(name.substr(6)), true);
+  if (name.starts_with("mixed+")) return group_trial(kGroups.at(name.substr(6)), false, 2);
   if (name.starts_with("group")) return group_trial(random_group(std::stoull(name.substr(5))));
   const test::Case c = case_of(name);
   Program program = program_of(c, name);

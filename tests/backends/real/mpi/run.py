@@ -229,6 +229,7 @@ def with_mpi(folder):
              lambda: same_numbers(folder, "groups", (4,), "plan.shard={state: weights, reshard: true}"),
              lambda: same_numbers(folder, "groups", (4,), "plan.replicas=1", "plan.group={context: 4, context_type: a2a}", "plan.shard=gradients"),
              lambda: same_numbers(folder, "groups", (3,), "plan.replicas=1", "plan.group={tensor: 2, context: 2, context_type: p2p}"),
+             lambda: same_numbers(folder, "groups", (3,), "model.override.precision=mixed", "plan.shard=gradients"),
              lambda: same_numbers(folder, "groups", (3,), "plan={planner: balanced, stages: 4, vocabulary: all}", "run.schedule=vocab-1"),
              lambda: same_numbers(folder, "groups", (2,), "plan={planner: balanced, stages: 4, vocabulary: all}", "run.schedule=vocab-2",
                                   "model.override.tied=true", "run.micro_batches=12"),

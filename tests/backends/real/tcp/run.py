@@ -45,6 +45,8 @@ BITS = [("gpt", (2, 4)), ("gpt", (3,), "run.schedule=gpipe"), ("gpt", (3,), "run
         ("gpt", (2, 3, 8), *REPLICAS), ("gpt", (8,), *REPLICAS, "run.transfers=eager", "training.gradient_sum=slots"),
         ("gpt", (4,), *REPLICAS, "run.gradient_buckets=10 KiB"), ("gpt", (2, 8), *TENSOR), ("gpt", (4,), *TENSOR, "plan.shard=optimizer"),
         ("gpt", (3,), *TENSOR, "plan.shard={state: weights, reshard: true}"), ("experts", (3, 8)),
+        ("gpt", (3, 8), *TENSOR, "model.override.precision=mixed", "plan.shard=optimizer"),
+        ("gpt", (3,), "plan.stages=2", "plan.group={tensor: 2, context: 2, context_type: p2p}", "model.override.precision=mixed"),
         ("gpt", (2, 4), "plan.vocabulary=all", "run.schedule=vocab-1"), ("gpt", (3,), "plan.vocabulary=all", "run.schedule=vocab-2"),
         ("gpt", (4,), "plan.vocabulary=all", "run.schedule=vocab-1", "model.override.tied=true", "run.micro_batches=12"),
         ("chain", (3,), "run.streams=none"), ("chain", (4,), "run.sends=shared", "run.streams=single"),
