@@ -17,7 +17,7 @@ namespace {
 using test::GroupCase;
 using test::in_precision;
 
-constexpr double kRounding = 0x1p-8;  ///< Of one rounding to 16 bits, relative.
+constexpr double kRounding = 0x1p-8;  ///< The relative error of one rounding to 16 bits.
 
 Learnt learn(const ModelGraph& model, const GroupCase& c, const Training& training, int iterations = 3) {
   return test::run_group(model, c, training, iterations).learnt();
@@ -160,7 +160,7 @@ TEST_CASE("sequence parallelism rounds the same numbers: first losses are apart 
 
 namespace {
 
-/// Numbers of a layer, and how far those of a run in mixed precision may be from them.
+/// Numbers of a layer, and how far the numbers of a run in mixed precision may be from them.
 struct Bounded {
   std::vector<double> numbers, errors;
 };
@@ -312,7 +312,7 @@ TEST_CASE("a divided net is off from exact numbers by no more than its roundings
 // The parts of a sum of n devices have sizes near 1 / sqrt(n) of the sum's, and roundings of random signs. So together
 // they are as large as the rounding of the sum: the variance doubles where devices sum, and stays elsewhere. A group is
 // then at most sqrt(2) times as far from 32 bits as one device is, and 2 leaves room for the mean of a few runs.
-TEST_CASE("losses of groups in mixed precision are about as near to 32 bits as those of one device") {
+TEST_CASE("losses of groups in mixed precision are about as near to 32 bits as losses of one device") {
   Rng rng(11, "mixed groups");
   double of_groups = 0, of_one = 0;
   for (int trial = 0; trial < test::trials(60, 16); ++trial) {
