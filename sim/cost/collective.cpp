@@ -31,4 +31,11 @@ Seconds exposed_of(const Collectives& list) {
   return sum;
 }
 
+Seconds exposed_on(Axis axis, const Collectives& list) {
+  Seconds sum;
+  for (const Collective& c : list)
+    if (c.axis == axis && !c.parallel) sum += c.rounds * c.exposed();
+  return sum;
+}
+
 }  // namespace stagecraft

@@ -58,8 +58,9 @@ void append(Collectives& list, const Collectives& more, bool in_order);
 
 /// All rounds one after another, hidden or not. Collectives that start together count once.
 Seconds cost_of(const Collectives&);
-/// The part of all rounds that an op waits for.
+/// The part of all rounds that an op waits for, and of the rounds on one axis.
 Seconds exposed_of(const Collectives&);
+Seconds exposed_on(Axis, const Collectives&);
 
 /// Something for each pass of a layer or a stage. `backward` is both gradients in one pass, `recompute` what its
 /// recomputation repeats.

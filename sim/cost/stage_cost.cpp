@@ -353,23 +353,14 @@ double StageCollectives::hidden_share(const Collective& c) const {
   return c.is_exchange() ? pair_overlap : 0;
 }
 
-Seconds StageCollectives::hidden(const Collectives& list) const {
-  Seconds sum;
-  for (const Collective& c : list)
-    if (!c.parallel) sum += hidden_share(c) * c.rounds * c.exposed();
-  return sum;
-}
-
 /// Exchanges that a pair hides take a share of the multiprocessors while they run. The slowdown of a pair is that of
 /// both ops together, so the sum over its ops is at most what the pair takes.
 Seconds StageCollectives::least_time(const TimeByClass& pass, const Collectives& list) const {
   const Seconds compute = in_op(pass, written).total();
   if (written != Written::Exchanges && written != Written::Braided) return compute;
-  Seconds exposed;
-  for (const Collective& c : list)
-    if (writes(c) && !c.parallel) exposed += c.rounds * c.exposed();
-  const Seconds hides = hidden(list);
-  return std::min(compute + taken * hides, compute / (1 - taken)) + exposed - hides;
+  const Seconds exposed = exposed_on(Axis::Expert, list), hidden = pair_overlap * exposed;
+  const Seconds time = std::min(compute + taken * hidden, compute / (1 - taken)) + exposed - hidden;
+  return written == Written::Braided && !braids ? time + exposed_on(Axis::Tensor, list) : time;
 }
 
 OpTimes times_in_op(const StageCost& c) { return times_without(c, c.written()); }

@@ -19,7 +19,7 @@ struct StageCollectives {
   Written written = Written::None;
   double pair_overlap = 0;  ///< Share of their exchanges that a forward and a backward that run as one hide.
   bool braids = false;      ///< Ops that run as one hide all collectives of their tensor groups.
-  double taken = 0;         ///< Share of the multiprocessors that an exchange takes from computation next to it.
+  double taken = 0;  ///< Share of the multiprocessors that an exchange of experts takes from computation next to it.
 
   /// All of one forward, one backward and one update, each of them once.
   Collectives joined() const;
@@ -28,10 +28,8 @@ struct StageCollectives {
   bool writes(const Collective&) const;
   /// The share that ops which run as one hide of this one.
   double hidden_share(const Collective&) const;
-  /// What an op of this list that runs alone waits for and, among others that run as one, does not.
-  Seconds hidden(const Collectives&) const;
   /// No device spends less time on an op, alone or in a pair, that has this pass and this list: the instruction, and
-  /// the exchanges that no pair hides. Where collectives are messages, the instruction alone.
+  /// the collectives that no pair hides. Where collectives are messages, the instruction alone.
   Seconds least_time(const TimeByClass& pass, const Collectives&) const;
 };
 

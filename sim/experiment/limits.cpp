@@ -222,6 +222,15 @@ void check_real_groups(const CompiledExperiment& c, const std::string& backend) 
   if (std::any_of(c.plan.stages.begin(), c.plan.stages.end(), [](const Stage& s) { return s.shape.shard_within > 0; }))
     refuse("divides states over all replicas alone, not within groups of them",
            "shard without within; or --backend ideal, fluid or simgrid");
+  const bool has_pairs = std::any_of(c.plan.stages.ids().begin(), c.plan.stages.ids().end(), [&](StageId s) {
+    const Written written = c.costs.at(s, 0).written();
+    return written == Written::Exchanges || written == Written::Braided;
+  });
+  if (has_pairs)
+    throw InputError(
+        {{c.experiment.source->at("run").at("schedule").where, "run.schedule",
+          fmt::format("the backend '{}' runs ops one after the other, so none hides what another exchanges", backend),
+          "run.overlap: false, which runs them so in a simulation too; or --backend ideal or fluid", "schedule"}});
   if (c.experiment.run.emulated) return;
   if (c.experiment.run.each_device)
     throw InputError({{c.experiment.source->at("run").at("detail").where, "run.detail",

@@ -157,6 +157,19 @@ void add_pairs(const Experiment& e, std::vector<std::string>& lines) {
       e.schedule.name()));
 }
 
+/// Ops that run as one hide nothing where tensor groups exchange nothing, or devices do one thing at a time.
+void add_braids(const Experiment& e, std::vector<std::string>& lines) {
+  if (!e.schedule.def->braids) return;
+  const char* const why = e.plan.group.tensor <= 1                  ? "plan.group.tensor is 1"
+                          : !e.run.lowering.overlap                 ? "run.overlap is false"
+                          : !e.software().prices && !e.rules->flows ? "software: none prices none"
+                                                                    : "";
+  if (*why)
+    lines.push_back(
+        fmt::format("{} runs ops as one to hide the collectives of tensor groups, and here are none to hide: {}",
+                    e.schedule.name(), why));
+}
+
 /// The link that makes messages between two groups longer when all devices send theirs than when one does; not valid
 /// where none does.
 LinkId shared_link(const Stage& from, const Stage& to, const Cluster& cluster, const Router& router) {
@@ -222,6 +235,7 @@ std::string loads_note(const PlannedExperiment& p) {
 
 std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   std::vector<std::string> lines = suspicious_units(p.cluster());
+  add_braids(p.experiment, lines);
   add_pairs(p.experiment, lines);
   if (const std::vector<std::string> gaps = unmeasured_in_groups(p); !gaps.empty())
     lines.push_back(fmt::format("the profile lacks {}, whose times are computed", join(gaps)));

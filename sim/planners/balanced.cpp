@@ -233,7 +233,7 @@ Division divide(const Plan& copies, int count, const PlannerInput& input) {
   if (shared) even_out(division.bounds, in_units);
   division.busiest = largest_load(in_seconds, division.bounds);
   division.model_limit = shared ? least_load(in_seconds) : division.busiest;
-  if (input.trains && input.options.recompute_layers > 0) {
+  if (input.trains && copies.stages.front().shape.recomputed_layers > 0) {
     division.busiest = busiest_with_first_layers_again(copies, input, division, by_type, in_seconds);
     division.limit_reason = "no layer runs again";
   }

@@ -94,7 +94,7 @@ bool ProgramWriter::hides_collectives(const Op& op, DeviceId device) const {
   return std::any_of(list.begin(), list.end(), [&](const Collective& o) { return c->hidden_share(o) > 0; });
 }
 
-/// Time of the computation of a pair over that of its ops alone. While hidden collectives run, for H seconds, they take
+/// Time of the computation of a pair over that of its ops alone. While hidden exchanges run, for H seconds, they take
 /// a share s of the multiprocessors: computation of C seconds takes C + s H, or C / (1 - s) where H is longer than
 /// that.
 double ProgramWriter::pair_slowdown(DeviceId device, std::span<const Op> ops) const {
@@ -103,10 +103,10 @@ double ProgramWriter::pair_slowdown(DeviceId device, std::span<const Op> ops) co
   double taken = 0;
   for (const Op& op : ops) {
     compute += duration_of(op, replica_on(plan_.stage(op.stage), device));
-    if (!hides_collectives(op, device)) continue;
-    const StageCollectives& c = *collectives_on(op, device);
-    taken = c.taken;
-    hidden += c.hidden(collectives_of(op, device));
+    const StageCollectives* c = collectives_on(op, device);
+    if (c == nullptr || c->pair_overlap <= 0) continue;
+    taken = c->taken;
+    hidden += c->pair_overlap * exposed_on(Axis::Expert, collectives_of(op, device));
   }
   if (taken == 0 || compute.value <= 0) return 1;
   return std::min(1 + taken * (hidden / compute), 1 / (1 - taken));

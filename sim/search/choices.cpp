@@ -78,14 +78,6 @@ std::string question_of(const Experiment& e, const ChoiceOptions& asked) {
   return sha256(text);
 }
 
-/// What any of the schedules hides is hidden in the bounds, which do not know the schedule.
-Experiment with_least_times(Experiment e, const std::vector<SchedulingPolicy>& policies) {
-  const bool braids = std::any_of(policies.begin(), policies.end(),
-                                  [](const SchedulingPolicy& p) { return p.schedule && p.schedule->braids; });
-  set_braids(e, braids || e.rules->braids);
-  return e;
-}
-
 }  // namespace
 
 std::string reason_to_stop(const ChoiceOptions& asked, std::chrono::steady_clock::time_point begin) {
@@ -100,7 +92,7 @@ ChoiceSearch::ChoiceSearch(const Experiment& configured, const ChoiceOptions& as
       progress_(progress),
       policies_(scheduling_policies(asked.schedules, asked.weights, configured.software(), configured.weights,
                                     asked.own_schedules)),
-      configured_(plan_trained(with_least_times(configured, policies_))),
+      configured_(plan_trained(configured)),
       objective_(asked.objective, configured_, iterations_of(configured)),
       limits_(configured_.experiment, !asked.schedules.empty() || !asked.own_schedules.empty()),
       runner_(configured_.experiment, policies_, asked.backend, iterations_of(configured), asked.margin, objective_,
@@ -177,6 +169,8 @@ void ChoiceSearch::list_plans() {
     schedules.push_back(policy.order ? &policy.shape.placed_as() : policy.schedule);
   PlannedExperiment fullest = configured_;  // Bounds have to hold for what overlaps most.
   fullest.experiment = with_overlap(configured_.experiment, limits_.switches());
+  set_braids(fullest.experiment, std::any_of(schedules.begin(), schedules.end(),
+                                             [](const ScheduleDef* schedule) { return schedule->braids; }));
   variants_ = plan_variants(fullest, schedules, runner_.parts(), objective_, limits_, asked_.pack_fields);
   for (std::size_t i = 0; i < variants_.list.size(); ++i) variants_.list[i].number = static_cast<int>(i);
 }

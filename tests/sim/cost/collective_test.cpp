@@ -43,7 +43,7 @@ TEST_CASE("an op as an instruction has the collectives that are no instructions"
   CHECK(in_op(pass(), Written::None).total().value == 13);
   CHECK(in_op(pass(), Written::Exchanges).total().value == 9);
   CHECK(in_op(pass(), Written::All).total().value == 8);
-  CHECK(hiding(1, 0).hidden(exchanges()).value == 4);
+  CHECK(exposed_on(Axis::Expert, exchanges()).value == 4);
 }
 
 TEST_CASE("an op takes at least its instruction and the exchanges that no pair hides, which slow it while they run") {
@@ -59,7 +59,7 @@ TEST_CASE("an op takes at least its instruction and the exchanges that no pair h
   StageCollectives braided = hiding(0.75, 0);
   braided.written = Written::Braided, braided.braids = true;
   CHECK(in_op(pass(), Written::Braided).total().value == 8);
-  CHECK(braided.hidden(exchanges()).value == 3 + 1);
+  CHECK(exposed_on(Axis::Tensor, exchanges()).value == 1);
   CHECK(braided.least_time(pass(), exchanges()).value == 8 + 1);
   braided.braids = false;
   CHECK(braided.least_time(pass(), exchanges()).value == 8 + 1 + 1);

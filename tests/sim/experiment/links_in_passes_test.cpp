@@ -93,9 +93,7 @@ TEST_CASE("what a pair hides of an exchange over a slow link is a share of what 
       compile(three_sites("replicas: 8, group: {expert: 8}", "100 Mbit/s", kExperts, "", "deepseek-v3"));
   const StageCost& cost = c.costs.at(StageId{0}, 0);
   REQUIRE(cost.written() == Written::Exchanges);
-  StageCollectives hiding = *cost.collectives;
-  hiding.pair_overlap = 1;
-  CHECK(hiding.hidden(cost.collectives->passes.forward).value ==
+  CHECK(exposed_on(Axis::Expert, cost.collectives->passes.forward).value ==
         doctest::Approx(cost.passes.forward.expert.value).epsilon(1e-9));
   CHECK(times_in_op(cost).forward.value + cost.passes.forward.expert.value ==
         doctest::Approx(cost.forward.value).epsilon(1e-9));
