@@ -20,6 +20,7 @@
 #include <set>
 #include <thread>
 
+#include "backends/box/cpu_groups.hpp"
 #include "sim/core/diagnostic.hpp"
 
 // A network has a file with what Entrance needs. Its process holds a lock on the file, so the file of a process that
@@ -64,6 +65,13 @@ bool is_held(int file) {
   return false;
 }
 
+/// Removes the groups of a network whose process was killed.
+void remove_left_groups(const std::string& text) {
+  if (text.empty()) return;
+  const std::string groups = read_network(text).entrance.cpu_groups;
+  if (!groups.empty()) remove_cpu_groups(groups);
+}
+
 /// The processes in the namespaces of a network, without the one that holds it.
 std::vector<pid_t> processes_in(const Entrance& entrance) {
   std::set<std::pair<dev_t, ino_t>> spaces;
@@ -97,6 +105,19 @@ void write_whole(int file, const std::string& text) {
     throw BackendError(fmt::format("the file of the network: {}", std::strerror(errno)));
 }
 
+/// The network with groups in which the programs of unlike devices compute, or why there are none.
+BuiltNetwork with_cpu_groups(BuiltNetwork opened, const Cluster& cluster, const std::string& name) {
+  const std::vector<double> shares = core_shares(cluster, static_cast<int>(std::thread::hardware_concurrency()));
+  if (shares.empty()) return opened;
+  try {
+    opened.entrance.cpu_groups = make_cpu_groups(name, shares);
+    opened.core_shares = shares;
+  } catch (const BackendError& e) {
+    opened.why_alike = e.what();
+  }
+  return opened;
+}
+
 /// The process of the network: it lives until it gets SIGTERM.
 [[noreturn]] void keep_open(const Network& network, bool check, const fs::path& path, OpenFile file,
                             MessageSocket& parent) noexcept {
@@ -106,10 +127,13 @@ void write_whole(int file, const std::string& text) {
   for (const int signal : {SIGTERM, SIGINT}) sigaddset(&ending, signal);
   sigprocmask(SIG_BLOCK, &ending, nullptr);
   const OpenFile stop(signalfd(-1, &ending, SFD_CLOEXEC));
+  std::string groups;
   try {
     hold_network(
         network, check,
-        [&](const BuiltNetwork& opened) {
+        [&](const BuiltNetwork& built) {
+          const BuiltNetwork opened = with_cpu_groups(built, network.cluster, path.stem());
+          groups = opened.entrance.cpu_groups;
           write_whole(file.number(), to_json(opened));
           // Ctrl-C in the command that waits for the network means that it is not wanted.
           if (!parent.send("+")) throw BackendError("interrupted");
@@ -122,6 +146,7 @@ void write_whole(int file, const std::string& text) {
   } catch (const std::exception& e) {
     parent.send(fmt::format("-{}", e.what()));
   }
+  if (!groups.empty()) remove_cpu_groups(groups);
   unlink(path.c_str());
   _exit(0);
 }
@@ -135,6 +160,7 @@ std::vector<OpenNetwork> open_networks() {
     const OpenFile file(open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
     if (file.number() < 0) continue;
     if (!is_held(file.number())) {
+      remove_left_groups(read_all(file.number()));
       unlink(entry.path().c_str());
       continue;
     }

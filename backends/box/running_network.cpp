@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "backends/box/commands.hpp"
+#include "backends/box/cpu_groups.hpp"
 #include "backends/box/link_changes.hpp"
 #include "backends/box/namespaces.hpp"
 #include "backends/box/relay.hpp"
@@ -171,6 +172,7 @@ RunningNetwork::RunningNetwork(const Network& network, bool check)
 
 void start_in_space(const Entrance& entrance, int space, const std::vector<std::string>& words) noexcept {
   try {
+    if (!entrance.cpu_groups.empty()) enter_cpu_group(entrance.cpu_groups, space);
     if (!join_namespace(entrance.holder, entrance.files[space], entrance.names[space], entrance.hosts()))
       fmt::print(stderr, "note: /etc/hosts cannot be replaced here, so devices have addresses but no names: {}\n",
                  join(entrance.addresses));
@@ -202,7 +204,7 @@ int run_in_space(const Entrance& entrance, int space, const std::vector<std::str
 }
 
 std::string to_json(const BuiltNetwork& opened) {
-  Json::Array spaces, readings;
+  Json::Array spaces, readings, shares;
   for (std::size_t s = 0; s < opened.entrance.files.size(); ++s)
     spaces.push_back(
         Json::Object{{"name", opened.entrance.names[s]},
@@ -210,8 +212,12 @@ std::string to_json(const BuiltNetwork& opened) {
                      {"address", s < opened.entrance.addresses.size() ? opened.entrance.addresses[s] : std::string()}});
   for (const RateReading& r : opened.readings)
     readings.push_back(Json::Object{{"what", r.what}, {"nominal", r.nominal}, {"measured", r.measured}});
+  for (const double share : opened.core_shares) shares.push_back(share);
   return Json(Json::Object{{"holder", opened.entrance.holder},
                            {"congestion_control", opened.congestion_control},
+                           {"cpu_groups", opened.entrance.cpu_groups},
+                           {"core_shares", shares},
+                           {"why_alike", opened.why_alike},
                            {"spaces", spaces},
                            {"readings", readings}})
       .dump();
@@ -223,6 +229,10 @@ BuiltNetwork read_network(const std::string& text) {
   opened.entrance.holder = static_cast<pid_t>(json.at("holder").number());
   // Networks that another version left open do not have it.
   if (const Json* control = json.find("congestion_control")) opened.congestion_control = control->text();
+  if (const Json* groups = json.find("cpu_groups")) opened.entrance.cpu_groups = groups->text();
+  if (const Json* why = json.find("why_alike")) opened.why_alike = why->text();
+  if (const Json* shares = json.find("core_shares"))
+    for (const Json& share : shares->items()) opened.core_shares.push_back(share.number());
   for (const Json& space : json.at("spaces").items()) {
     opened.entrance.files.push_back(static_cast<int>(space.at("file").number()));
     opened.entrance.names.push_back(space.at("name").text());

@@ -20,6 +20,7 @@ struct Entrance {
   std::vector<int> files;              ///< The number of the file that `holder` has open for each space.
   std::vector<std::string> names;      ///< Names of the spaces; the devices come first.
   std::vector<std::string> addresses;  ///< Addresses of the devices.
+  std::string cpu_groups;              ///< The folder of the devices' control groups; empty: there are none.
 
   std::string hosts() const;  ///< Lines of /etc/hosts.
 };
@@ -29,6 +30,8 @@ struct BuiltNetwork {
   Entrance entrance;
   std::vector<RateReading> readings;  ///< Empty where links were not checked.
   std::string congestion_control;     ///< How TCP chooses its rates: "cubic"; empty: as this system does.
+  std::vector<double> core_shares;    ///< The part of a core that programs of each device get; empty: all of it.
+  std::string why_alike;  ///< Why programs of unlike devices are as fast; empty where they are not, or devices alike.
 };
 
 /// Builds a network, checks its links if asked, tells `opened`, and keeps it until `stop` can be read. A network

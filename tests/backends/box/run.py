@@ -117,6 +117,57 @@ def test_training(name, folder):
             assert got[key] == expected[key], (sets, key, got[key], expected[key])
 
 
+UNLIKE = """
+schema: scenario/2
+model: {builder: uniform, layers: 4, forward: 1 ms, backward: 2 ms}
+cluster:
+  generator: star
+  types: {fast: {peak: 200 GFLOP/s, memory_bandwidth: 1 TB/s, memory: 8 GiB}, slow: {peak: 50 GFLOP/s, memory_bandwidth: 1 TB/s, memory: 8 GiB}}
+  links: {cable: {bandwidth: 50 Mbit/s, latency: 0.1 ms}}
+  groups: [{name: f, count: 1, type: fast, link: cable}, {name: s, count: 1, type: slow, link: cable}]
+plan: {planner: balanced, stages: 2}
+run: {schedule: 1f1b, micro_batches: 4}
+software: none
+"""
+
+
+def quota_of(text):
+    """The quota over the period of the control group that /proc/self/cgroup names for this network."""
+    for line in text.splitlines():
+        _, controllers, group = line.split(":", 2)
+        for root in ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"):
+            folder = pathlib.Path(root + group)
+            if "stagecraft-" not in group or not folder.exists():
+                continue
+            if (folder / "cpu.max").exists():
+                quota, period = (folder / "cpu.max").read_text().split()
+            else:
+                quota, period = ((folder / f"cpu.cfs_{what}_us").read_text() for what in ("quota", "period"))
+            return folder, int(quota) / int(period)
+    raise AssertionError(f"no control group of a network: {text}")
+
+
+def test_speeds(name, folder):
+    """Programs of a slower device get less of a core, by control groups, which are gone with the network, however it ends."""
+    scenario = pathlib.Path(folder, "unlike.yaml")
+    scenario.write_text(UNLIKE)
+    said = run("cluster", "up", str(scenario), "--name", name, "--no-check")
+    if "are equally fast" in said:
+        print("speeds of devices not tested:", said.strip())
+        return run("cluster", "down", name)
+    assert "25 % of a core" in said and "100 % of a core" in said, said
+    quotas = [quota_of(run("cluster", "exec", f"{name}/{device}", "cat", "/proc/self/cgroup")) for device in ("f0", "s0")]
+    assert abs(quotas[1][1] / quotas[0][1] - 0.25) < 1e-3, quotas
+    run("cluster", "down", name)
+    assert not any(group.exists() for group, _ in quotas), quotas
+    run("cluster", "up", str(scenario), "--name", name, "--no-check")
+    for process in processes_with("cluster", name):
+        processes.kill(process)
+    processes.wait_until(lambda: not processes_with("cluster", name))
+    run("cluster", "list")
+    assert not any(group.exists() for group, _ in quotas), quotas
+
+
 def test_killed_network(name):
     run("cluster", "up", STAR, "--name", name, "--no-check")
     for process in processes_with("cluster", name):
@@ -236,6 +287,7 @@ def test_all(folder):
         test_training(name, folder)
         test_life_of_a_network(name)
         test_killed_network(name)
+        test_speeds(name, folder)
     finally:  # The networks of a test that failed.
         for left in (name, f"{name}-2"):
             subprocess.run([TOOL, "cluster", "down", left], stderr=subprocess.DEVNULL)

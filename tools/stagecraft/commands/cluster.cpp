@@ -23,8 +23,13 @@ constexpr const char* kNetwork = "STAGECRAFT_NETWORK";
 std::string spaces_text(const box::OpenNetwork& network) {
   const box::Entrance& entrance = network.opened.entrance;
   std::string text;
+  const std::vector<double>& shares = network.opened.core_shares;
   for (std::size_t d = 0; d < entrance.addresses.size(); ++d)
-    text += fmt::format("  {:<20} {}\n", entrance.names[d], entrance.addresses[d]);
+    text += fmt::format("  {:<20} {}{}\n", entrance.names[d], entrance.addresses[d],
+                        shares.empty() ? "" : fmt::format("  {:.3g} % of a core", 100 * shares[d]));
+  if (!network.opened.why_alike.empty())
+    text += fmt::format("  programs of all devices are equally fast, though their types are not: {}\n",
+                        network.opened.why_alike);
   return text;
 }
 
