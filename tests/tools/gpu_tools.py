@@ -387,6 +387,18 @@ class Check(StandIns):
         self.expect_only("whole numbers on cuda", "other weights", fails="teacher*backend cuda*integers", rows="losses*/whole*",
                          how=f"echo '{text}'; exit 0")
 
+    def test_losses_without_the_cpu_are_not_compared(self):
+        code, text, *_, rows = self.run_with(words=("--rows", "losses, fp32 on cuda/whole numbers on cuda"), fails="teacher*backend cpu",
+                                             how="exit 4")
+        on_cuda = {name: (row["result"], row["why"]) for name, row in rows.items() if name.endswith(" on cuda")}
+        self.assertEqual(on_cuda, {f"{what} on cuda": ("not compared", f"{what} on cpu has no losses") for what in ("losses, fp32", "whole numbers")})
+        self.assertEqual(code, 1)
+        self.assertIn("whole numbers on cpu has no losses", text)
+
+    def test_a_row_on_the_gpu_comes_with_its_row_on_the_cpu(self):
+        code, text, log, _, rows = self.run_with(words=("--rows", "losses, fp32 on cuda"))
+        self.assertEqual((code, list(rows)), (0, ["losses, fp32 on cpu", "losses, fp32 on cuda"]), text + log)
+
     def test_what_a_first_look_saw_is_kept_where_it_did_not_get_through(self):
         seen = {"eager_us": 3.0, "in_graph_us": 2.0}
         for later, result in (("echo '}'; exit 1", "exit 1"), ("kill -9 $$", "exit -9")):
