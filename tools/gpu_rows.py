@@ -22,33 +22,36 @@ FINE = ("ok", "not here", "not run")
 WARNING = "EMULATED: no GPU was used, and no time here means anything"
 ENDS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 KEPT = 8 << 20  # Bytes of what a program prints.
+CUT = "\n(the rest of the output is cut)\n"
 LOOK = 2  # Seconds between looks at the clocks while a program runs.
 TAIL = 30  # Lines of a failed smoke test.
 SHOWN = {"simulated_ms": "simulated {:.4g} ms", "measured_ms": "measured {:.4g} ms", "error": "{:+.1%}", "period_ms": "{:.4g} ms",
          "share_of_gemm": "{:.0%} of products alone", "ours_over_theirs": "ours over theirs {:.3g}",
-         "largest_difference": "differs by {:.2g}", "why": "{}"}
+         "largest_difference": "differs by {:.2g}", "why": "{}", "cut": "{}"}
 KERNEL = "    {us:9.1f} us {launches:4} x  memory {memory_percent:3.0f} %  computation {compute_percent:3.0f} %  {kernel:.90}"
 
 
-def kept(pipe, into):
-    """Reads all of the pipe, so that its writer never blocks, and keeps the beginning."""
+def read_pipe(pipe, into):
+    """Reads all of the pipe, so that its writer never blocks, and keeps the beginning, with CUT after it if there was more."""
     size = 0
     with pipe:
         while part := pipe.read1(1 << 16):
-            if size < KEPT:
-                into.append(part)
-            size += len(part)
+            if size <= KEPT:
+                into.append(part[:KEPT - size])
+                size += len(part)
+                if size > KEPT:
+                    into.append(CUT.encode())
 
 
 def wait(one, seconds, watch):
-    """The exit code, or None where time is up. Every other second `watch` is called, if there is one."""
+    """The exit code, or None where time is up. Every other second `watch` is called, if there is one, with the seconds left."""
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0:
         try:
             return one.wait(timeout=min(left, LOOK) if watch else left)
         except subprocess.TimeoutExpired:
-            if watch:
-                watch()
+            if watch and (left := end - time.monotonic()) > 0:
+                watch(left)
     return None
 
 
@@ -61,7 +64,7 @@ def run_at_most(seconds, words, environment=None, watch=None):
         one = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, cwd=root,
                                start_new_session=True, env={**os.environ, **(environment or {})},
                                preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before))
-        readers = [threading.Thread(target=kept, args=(pipe, text), daemon=True)
+        readers = [threading.Thread(target=read_pipe, args=(pipe, text), daemon=True)
                    for pipe, text in zip((one.stdout, one.stderr), texts)]
         for reader in readers:
             reader.start()
@@ -151,7 +154,7 @@ class Check:
         start, looks = time.monotonic(), []
         self.last = [str(self.bins / program), *map(str, words)], environment or {}
         try:
-            output, log, code = run_at_most(left, *self.last, watch=None if self.emulated else lambda: looks.append(self.clocks_now()))
+            output, log, code = run_at_most(left, *self.last, watch=None if self.emulated else lambda left: looks.append(self.clocks_now(most=left)))
         except OSError as e:
             output, log, code = "", str(e), 127
         finally:
@@ -160,6 +163,10 @@ class Check:
         if code == NOT_HERE and name.startswith("PyTorch"):  # Nothing else may be missing where doctor sees a GPU.
             row.update(result="not here", why=log.strip()[-200:])
         self.understand(row, output, read if row["result"] == "ok" or partly else None)
+        if output.endswith(CUT) or log.endswith(CUT):
+            row["cut"] = f"its output is cut after {KEPT >> 20} MiB"
+            if output.endswith(CUT) and read and row["result"] == "ok":
+                row["result"] = "output cut"
         if row["result"] not in FINE:
             row["output"] = output[-3000:] + log[-3000:]
         if looks := [look for look in looks if "sm_mhz" in look]:
@@ -190,14 +197,14 @@ class Check:
         print(f"again with STAGECRAFT_CUDA_SYNC=1: {'it did not end' if code is None else f'exit {code}'}",
               *row["synchronous"]["output"], sep="\n", flush=True)
 
-    def clocks_now(self, when=None):
-        """Clocks, power and what limits them; with `when`, nvidia-smi's words are kept, too."""
+    def clocks_now(self, when=None, most=10):
+        """Clocks, power and what limits them, asked for at most 10 s and `most`; with `when`, nvidia-smi's words are kept, too."""
         if self.emulated:
             return {"unknown": "an emulated GPU has no clocks"}
         gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0].strip() or "0"
         words = ["nvidia-smi", "-q", "-d", "CLOCK,POWER,PERFORMANCE,ECC", "-i", gpu]
         try:
-            done = subprocess.run(words, capture_output=True, text=True, timeout=10, start_new_session=True)
+            done = subprocess.run(words, capture_output=True, text=True, timeout=min(10, most), start_new_session=True)
         except (OSError, subprocess.TimeoutExpired) as e:
             return {"unknown": "there is no nvidia-smi" if isinstance(e, FileNotFoundError) else f"nvidia-smi: {e}"}
         if when:

@@ -359,6 +359,35 @@ class Check(StandIns):
         torch = f"import os\nprint('{line}', flush=True)\nos.abort()"
         _, _, _, file, rows = self.run_with(torch=torch, words=("--rows", "mixed, one stream/PyTorch"))
         self.assertEqual((rows["PyTorch"]["result"], rows["PyTorch, bf16, one stream"]["ours_over_theirs"]), ("exit -6", 2))
+        # Alone it has nothing to be compared with.
+        code, text, _, file, rows = self.run_with(torch=f"print('{line}')\nimport sys\nsys.exit(0)", words=("--rows", "PyTorch"))
+        self.assertEqual((code, rows["PyTorch, bf16, one stream"]["why"]),
+                         (0, "no ratio: mixed, one stream was not measured in this call"))
+        self.assertNotIn("ours_over_pytorch", file["facts"])
+
+    def test_what_needs_a_profile_runs_in_its_call_and_after_it(self):
+        import gpu_plan as g
+        names = list(g.PLAN)
+        for name, row in g.PLAN.items():
+            if row.run is g.validated:
+                (maker,) = [n for n, other in g.PLAN.items() if other.run is g.profile and other.arguments[0] == row.arguments[0]
+                            and other.arguments[1:] == row.arguments[2:]]
+                self.assertEqual(g.PLAN[maker].call, row.call, name)
+                self.assertLess(names.index(maker), names.index(name))
+
+    def test_output_that_is_cut_marks_its_row(self):
+        how = "head -c 9000000 /dev/zero | tr '\\0' x; exit 0"
+        _, text, *_, rows = self.run_with(words=("--rows", "kernels/losses, fp32*"), fails="kernels_on_gpu", how=how)
+        self.assertEqual((rows["kernels"]["result"], rows["kernels"]["cut"]), ("ok", "its output is cut after 8 MiB"))
+        self.assertIn("its output is cut after 8 MiB", text)
+        self.assertNotIn("cut", rows["losses, fp32 on cuda"])
+        how = """echo '{"learnt": {"losses": [3.0, 4.0], "weights_sha256": "00"}}'; """ + how
+        row = self.expect_only("losses, fp32 on cuda", "unreadable", fails="backend cuda*precision=fp32", how=how, rows="losses, fp32*")
+        self.assertIn("cut", row)
+        self.add_tools()  # Lines that were read are no answer where there were more.
+        lines = f'cat "{root}/tests/tools/gpu_reports/sass.txt"; yes "LDG.E R0, [R2.64] ;" | head -c 9000000'
+        self.add_program(self.place / "tools/cuobjdump", f"#!/bin/sh\n{lines}\n")
+        self.expect_only("sass", "output cut", rows="sass")
 
     def test_what_fails_costs_its_row_and_the_exit_code(self):
         self.assertIn("broken", self.expect_only("runs", "exit 1", fails="run_on_gpu*exclude")["output"])
@@ -474,14 +503,14 @@ class Check(StandIns):
         with tarfile.open(archive) as tar:
             names = tar.getnames()
             self.assertEqual(json.load(tar.extractfile("first.json")), file)
-        self.assertEqual(sorted(n.split("/")[0] for n in names), ["first.json", "ncu.csv", "nvidia-smi-after.txt", "nvidia-smi-before.txt",
-                                                                  "profiles"] + 4 * ["validated"])
+        self.assertEqual(sorted(n.split("/")[0] for n in names), ["first.json", "nvidia-smi-after.txt", "nvidia-smi-before.txt",
+                                                                  "profiles"] + 6 * ["validated"])
         self.assertIn("first.tar", text.splitlines()[-1])
         done = subprocess.run([sys.executable, str(root / "tools/gpu_file"), "--root", str(self.place), str(archive)],
                               capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         filed = sorted(str(p.relative_to(self.place)) for kind in ("models", "scenarios") for p in (self.place / kind).rglob("*.*"))
-        self.assertEqual(len(filed), 1 + 4 + 1)
+        self.assertEqual(len(filed), 1 + 6 + 1)
         self.assertIn("scenarios/validated/stand-in-first.json", filed)
 
     def test_what_an_earlier_call_left_is_not_taken_for_a_result(self):
@@ -498,9 +527,9 @@ class Check(StandIns):
         self.assertEqual(code, 0, text + log)
         self.assertEqual(list(rows), ["kernels", "profile, 2 parts", "1f1b, 2 parts", "gpipe, 2 parts"])
         self.assertFalse([n for n in self.notes() if "first_run" in n or "cluster.parts=4" in n])
-        done = subprocess.run([sys.executable, str(root / "tools/gpu_check"), "second", "--rows", "runs, NCCL", "--list"],
+        done = subprocess.run([sys.executable, str(root / "tools/gpu_check"), "second", "--rows", "runs", "--list"],
                               capture_output=True, text=True)
-        self.assertEqual([line.split(" s  ")[1] for line in done.stdout.splitlines()[:2]], ["runs, NCCL", "profile, 4 parts, big"])
+        self.assertEqual([line.split(" s  ")[1] for line in done.stdout.splitlines()[:2]], ["runs", "ncu"])
         code, _, log, *_ = self.run_with(words=("--rows", "nothing"))
         self.assertEqual(code, 1)
         self.assertIn("no row is like nothing", log)
@@ -629,6 +658,17 @@ class Tools(StandIns):
         for words in ("--clock-control none --section SpeedOfLight --csv", "--nvtx-include F3 of stage 0/ --nvtx-include B3 of stage 0/",
                       "model.hidden=2048", "model.precision=mixed"):
             self.assertIn(words, asked)
+        self.assertNotIn("why", rows["ncu"])
+        import gpu_plan
+        with unittest.mock.patch.object(gpu_plan, "LAUNCHES", 3):
+            check = load("gpu_check").Check(self.place, self.out, self.out, "a", "b", False, {"ncu": 9}, 99, time.monotonic())
+            def run(name, *_, read):
+                check.add(name, "ok", **read(""))
+            check.run = run
+            with unittest.mock.patch.object(gpu_plan, "tool", return_value="ncu"), \
+                 unittest.mock.patch.object(check, "keep", return_value=root / "tests/tools/gpu_reports/ncu.csv"):
+                gpu_plan.kernels_of_mixed(check, "ncu")
+        self.assertEqual(check.row("ncu")["why"], "cut at 3 launches")
         for ncu, result, why in (("ncu-refused.txt", "not here", "ERR_NVGPUCTRPERM"), ("ncu-nothing.txt", "no kernels", "")):
             *_, rows = self.run_with(words=("--rows", "ncu"), NCU=ncu)
             self.assertEqual(rows["ncu"]["result"], result)
