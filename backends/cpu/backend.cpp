@@ -14,8 +14,7 @@ namespace stagecraft::backends {
 namespace {
 
 void require_kernels(const Workload& workload) {
-  const bool mixed = real::width_of(workload) == real::kMixedWidth;
-  real::require_kernels(workload, mixed ? cpu::has_mixed_kernel : cpu::has_kernel);
+  real::require_kernels(workload, cpu::has_kernel, cpu::has_mixed_kernel);
 }
 
 Timeline run(const Program& program, const Cluster& cluster, const RunOptions& options) {

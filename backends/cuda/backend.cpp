@@ -160,9 +160,22 @@ std::string products_file(const GpuOptions& options) {
   return fmt::format("{}.{}", options.products, world().rank);
 }
 
-void require_kernels(const Workload& workload) {
-  const bool mixed = real::width_of(workload) == real::kMixedWidth;
-  real::require_kernels(workload, mixed ? real::has_kernel : cuda::has_kernel);
+void require_kernels(const Workload& workload) { real::require_kernels(workload, cuda::has_kernel, real::has_kernel); }
+
+/// Refuses a file of choices for a run that chooses no algorithms, which would leave it unread and unwritten.
+void require_choices(const Workload& workload, const GpuOptions& options) {
+  const std::size_t width = real::width_of(workload);
+  if (options.products.empty() || width == real::kMixedWidth ||
+      (width != sizeof(double) && options.precision != GpuPrecision::Exact))
+    return;
+  const bool doubles = width == sizeof(double);
+  throw InputError({{{},
+                     "run.gpu.products",
+                     fmt::format("{} always takes the first algorithm of each product, so it has no choices to keep",
+                                 doubles ? "a run in doubles" : "run.gpu.precision: exact"),
+                     fmt::format("{}run.gpu.precision: tf32 or bf16, or model.precision: mixed",
+                                 doubles ? "model.precision: fp32 with " : ""),
+                     "no-choices"}});
 }
 
 bool has_groups(const Workload& workload) {
@@ -176,6 +189,7 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
   if (options.emulated)
     throw InputError("an emulated run sleeps on the cores of this machine, which needs no GPU", "--backend cpu");
   require_kernels(*program.workload);
+  require_choices(*program.workload, options.gpu);
   cuda::Options gpu_options;
   gpu_options.gpu = options.gpu;
   gpu_options.one_thread = options.one_thread;
@@ -193,6 +207,7 @@ Timeline run(const Program& program, const Cluster&, const RunOptions& options) 
 
 Profile profile(const ProfileRequest& request) {
   require_kernels(request.workload);
+  require_choices(request.workload, request.gpu);
   cuda::ProductChoices::of_process().open(products_file(request.gpu));
   Profile profile = cuda::measure(request, maker_of(request.gpu), cuda::copy_by_kernel);
   cuda::ProductChoices::of_process().save();
