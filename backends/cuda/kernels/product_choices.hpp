@@ -27,7 +27,8 @@ class ProductChoices {
   void open(const std::string& path);
   /// Writes the file with the choices that were added. Nothing happens if there are none.
   void save();
-  /// InputError if the file has the choices of another `machine`: the name of a GPU and the version of its library.
+  /// InputError if the file has, or will have, the choices of another `machine`: the name of a GPU and the version of
+  /// its library.
   void require_machine(const std::string& machine);
 
   /// The choice in the file, or an earlier one of this process. Without either it is what `choose` returns, or the
@@ -39,9 +40,9 @@ class ProductChoices {
  private:
   std::mutex mutex_;
   std::map<std::pair<int, std::string>, ProductChoice> taken_;  ///< By GPU and product.
-  std::string path_, machine_;                 ///< The file, if there is one, and whose choices it has.
-  std::map<std::string, ProductChoice> kept_;  ///< What it has, or will have.
-  bool is_changed_ = false;
+  std::string path_, machine_;                    ///< The file, if there is one, and whose choices it has.
+  std::map<std::string, ProductChoice> in_file_;  ///< Choices that the file has, or will have.
+  bool is_read_ = false, is_changed_ = false;     ///< Whether the file was there, and whether it has to be written.
 };
 
 }  // namespace stagecraft::cuda

@@ -418,7 +418,7 @@ TEST_CASE("a file of choices of another GPU or library, of other algorithms, or 
     try {
       chosen_with_file(file, {3e-3, 1e-3, 2e-3}, 134);
     } catch (const InputError& e) {
-      why = e.what();
+      why = std::string(e.what()) + "; help: " + e.problems().front().help;
     }
     cuda::ProductChoices::of_process().open("");
     return why;
@@ -428,12 +428,31 @@ TEST_CASE("a file of choices of another GPU or library, of other algorithms, or 
     CHECK(why.find(part) != std::string::npos);
   };
   has(with("Emulated GPU", "NVIDIA H100"), "products.json has the choices for NVIDIA H100 with cuBLASLt");
-  has(with("\"of\": 3", "\"of\": 4"), "has one of 4 algorithms for the product 134x134x134");
+  const std::string others = with("\"of\": 3", "\"of\": 4");
+  has(others, "has one of 4 algorithms for the product 134x134x134");
+  has(others, "help: delete it, or name one that does not exist yet");
   has(with("\"of\": 3", "\"of\": 1"), "has no choices of matrix products: algorithm 2 of 1 is none");
   has(with("\"algorithm\": 2", "\"algorithm\": 2.5"), "has no choices of matrix products");
   has(with("products/1", "products/2"), "has no choices of matrix products");
   has(with("\"products\"", "\"product\""), "has no choices of matrix products");
   has(with("}", ""), "has no choices of matrix products: ");
+}
+
+TEST_CASE("GPUs of two kinds in one run have no file of choices together") {
+  const test::Folder folder;
+  cuda::ProductChoices& choices = cuda::ProductChoices::of_process();
+  choices.open(folder / "new.json");
+  choices.require_machine("a");
+  choices.require_machine("a");
+  try {
+    choices.require_machine("b");
+    FAIL("b is accepted");
+  } catch (const InputError& e) {
+    CHECK(std::string(e.what()).find("new.json would have the choices for one kind of GPU, and this run has a and b") !=
+          std::string::npos);
+    CHECK(e.problems().front().help.find("CUDA_VISIBLE_DEVICES") != std::string::npos);
+  }
+  choices.open("");
 }
 
 TEST_CASE("a product of sizes that do not fit, or beyond its memory, is found") {
