@@ -36,9 +36,10 @@ def check_names():
     used = {}
     for path in sources():
         for name in used_names(path):
-            used.setdefault(name, path.relative_to(ROOT))
-    problems = [f"{where} uses {name}, which {NAMES.name} does not have: look it up in the headers of CUDA 12.4"
-                for name, where in sorted(used.items()) if name not in known and LATER.get(name) != where.name]
+            used.setdefault(name, []).append(path)
+    problems = [f"{name} of {', '.join(str(file.relative_to(ROOT)) for file in files)} is not in {NAMES.name}: look it up in the headers of "
+                "CUDA 12.4" for name, files in sorted(used.items())
+                if name not in known and {file.relative_to(ROOT / "backends/cuda").as_posix() for file in files} != {LATER.get(name)}]
     problems += [f"{NAMES.name} has {name}, which no source uses" for name in sorted(known - set(used))]
     print("\n".join(problems) or f"{len(used)} names of CUDA, all of them in the toolkit 12.4")
     return bool(problems)
