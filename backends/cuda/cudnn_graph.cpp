@@ -61,7 +61,7 @@ OwnedDescriptor device_properties(int gpu) {
 }
 
 Descriptor OperationGraph::keep(OwnedDescriptor&& descriptor) {
-  return kept_.emplace_back(std::move(descriptor)).raw();
+  return descriptors_.emplace_back(std::move(descriptor)).raw();
 }
 
 void OperationGraph::add(OwnedDescriptor&& operation) {

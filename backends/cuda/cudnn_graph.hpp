@@ -100,7 +100,7 @@ class OperationGraph {
   Descriptor keep(OwnedDescriptor&&);
   void add(OwnedDescriptor&&);
 
-  std::vector<OwnedDescriptor> kept_;
+  std::vector<OwnedDescriptor> descriptors_;
   std::vector<Descriptor> operations_;
   std::int64_t next_id_ = 1000;
 };

@@ -89,7 +89,7 @@ WeightVersion WeightStore::first_version(std::span<const double> start) {
 bool WeightStore::has_part() const { return memory_->kernels().width() == kMixedWidth && updated_numbers() < size_; }
 
 Weights WeightStore::read(const Instruction& i) {
-  if (i.weights == WeightsFrom::Stashed) return kept_.at(i.micro_batch());
+  if (i.weights == WeightsFrom::Stashed) return stashed_.at(i.micro_batch());
   Weights weights;
   if (i.weights == WeightsFrom::Predicted) {
     weights = predicted_[backward_side(i)].weights;
@@ -101,7 +101,7 @@ Weights WeightStore::read(const Instruction& i) {
     throw InternalError(fmt::format("stage {}: micro-batch {} wants weights version {}, which is not there",
                                     i.stage.value, i.micro_batch(), i.version()));
   if (i.kind == InstructionKind::Forward && readers_.same_weights.contains(i.micro_batch()))
-    kept_[i.micro_batch()] = weights;
+    stashed_[i.micro_batch()] = weights;
   return weights;
 }
 
@@ -114,7 +114,7 @@ void WeightStore::done(const Instruction& i) {
     if (--p.readers == 0) p.weights = {};
   }
   const bool last = i.kind == InstructionKind::Backward || i.kind == InstructionKind::WeightGradient;
-  if (last) kept_.erase(i.micro_batch());
+  if (last) stashed_.erase(i.micro_batch());
   count();
 }
 
@@ -206,7 +206,7 @@ void WeightStore::count() {
     ++buffers;
   };
   for (const Predicted& p : predicted_) add(p.weights.numbers);
-  for (const auto& [micro, weights] : kept_) add(weights.numbers);
+  for (const auto& [micro, weights] : stashed_) add(weights.numbers);
   most_buffers_ = std::max(most_buffers_, buffers);
 }
 

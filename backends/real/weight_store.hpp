@@ -57,7 +57,8 @@ class WeightStore {
 
   /// Whether it has one version and nothing that an op is still to read.
   bool at_rest() const {
-    return versions_.size() == 1 && kept_.empty() && !predicted_[0].weights.numbers && !predicted_[1].weights.numbers;
+    return versions_.size() == 1 && stashed_.empty() && !predicted_[0].weights.numbers &&
+           !predicted_[1].weights.numbers;
   }
 
   int updates() const { return newest_; }
@@ -86,8 +87,8 @@ class WeightStore {
   std::int64_t size_ = 0;
   std::vector<UpdatedRange> updated_;
   std::map<int, WeightVersion> versions_;
-  Predicted predicted_[2];       ///< [0] for forwards, [1] for backwards.
-  std::map<int, Weights> kept_;  ///< By micro-batch.
+  Predicted predicted_[2];          ///< [0] for forwards, [1] for backwards.
+  std::map<int, Weights> stashed_;  ///< By micro-batch.
   OptimizerState state_;
   std::vector<Array> state_arrays_;
   bool averages_ = false;
