@@ -1,4 +1,4 @@
-"""What nvidia-smi, ncu and cuobjdump print, as values: clocks and what limits them, times of kernels, widths of loads and stores."""
+"""Reads the output of nvidia-smi, ncu and cuobjdump as values: clocks and what limits them, times of kernels, widths of loads and stores."""
 import csv
 import re
 

@@ -44,7 +44,9 @@ void* device_memory(std::size_t bytes);
 /// Memory of the host that copies of a GPU may use while it computes; null if no more can be pinned.
 void* pinned_memory(std::size_t bytes);
 
-/// The version of the driver's functions that the toolkit's headers declare, the oldest one that its drivers have.
+/// The version of the driver's functions that is asked for. A build with CUDA 13 has only drivers that know it. A build
+/// with CUDA 12 starts with drivers from 525 on (CUDA 12.0); parts of a GPU are functions of CUDA 12.4 and need its
+/// driver.
 constexpr unsigned kDriverFunctions = CUDART_VERSION >= 13000 ? 13000 : 12040;
 
 /// A function of the driver by its name: libcuda is not linked, so a program starts on machines without it.

@@ -77,7 +77,8 @@ Partitions::Partitions(int device, const std::vector<unsigned>& shares, bool wit
   std::vector<CUdevResource> groups = split(0, 1);  // The driver takes its smallest size.
   unsigned each = groups_ / sum;
   // A chip with a smaller cluster may have one group too few, which would leave almost half of it idle. Then parts are
-  // cut without regard to clusters of multiprocessors, which no kernel here uses.
+  // cut through clusters of multiprocessors: no kernel of this project uses those, but fast ones of cuBLASLt do, which
+  // then cannot run there.
   if (each > 0 && 4 * (groups_ - each * sum) > groups_) {
     const unsigned before = each * groups.front().sm.smCount;
     std::vector<CUdevResource> fine =

@@ -187,7 +187,7 @@ int Products::choice(const Plan& p, const Matrices& a, const Matrices& b, const 
                                            choose);
 }
 
-/// All that an algorithm is chosen for.
+/// The shape and everything else that an algorithm is chosen for.
 std::string Products::text_of(const Key& key) const {
   const auto layout = [](const LtMatrix& x) {
     return fmt::format("{}{}+{}@{}", x.transposed ? "T" : "N", x.stride, x.distance, x.alignment);
@@ -228,7 +228,8 @@ double Products::warm_up(const std::function<void(int algorithm)>& enqueue_produ
 /// to scratch memory, because a sum would be added more than once.
 int Products::fastest(const Plan& p, const Matrices& a, const Matrices& b, const Matrices& c, bool add) {
   constexpr int kRounds = 7;
-  constexpr double kSample = 0.2, kMargin = 0.97;  // Milliseconds.
+  constexpr double kSample = 0.2;   // Milliseconds of one sample.
+  constexpr double kMargin = 0.97;  // A share of the time of the first algorithm.
   const LimitedLaunches not_at_all(nullptr);
   const std::int64_t last = (p.shape->count - 1) * c.distance + (p.shape->columns - 1) * c.stride + p.shape->rows;
   const Scratch<char> result(*workspaces_, last * static_cast<std::int64_t>(width_of(c, width_)));
