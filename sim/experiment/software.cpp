@@ -9,6 +9,7 @@
 
 #include "sim/cluster/device_presets.hpp"
 #include "sim/cluster/link_collectives.hpp"
+#include "sim/config/override.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/device_figures.hpp"
 #include "sim/experiment/curves.hpp"
