@@ -122,8 +122,9 @@ void Queues::send_next(std::int32_t number, double now) {
   Chunk chunk = port.waiting.back().chunk;
   port.turn = std::max(port.turn, port.waiting.back().key);
   port.waiting.pop_back();
-  chunk.tail = std::max(chunk.tail, now + seconds(port, chunk));
-  push(chunk.tail, number, chunk);
+  const double free = now + seconds(port, chunk);
+  chunk.tail = std::max(chunk.tail, free);
+  push(free, number, chunk);
   ++chunk.hop;
   come(chunk, now);
 }

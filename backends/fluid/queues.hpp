@@ -18,7 +18,8 @@ inline constexpr double kChunkBytes = 4 * 1448;
 /// come. Other ports serve messages in turn, and words and acknowledgements first.
 ///
 /// The first byte of a chunk goes on to its next port as soon as it is sent, so that a message alone takes its bytes
-/// over the lowest bandwidth of its route. Latencies are no part of this.
+/// over the lowest bandwidth of its route. A port is busy for the time that it needs itself: while the bytes of a chunk
+/// come slowly, it sends others in between. Latencies are no part of this.
 class Queues {
  public:
   /// `back` has the route of acknowledgements for each route, an index into `routes`; -1: there are none.

@@ -168,6 +168,23 @@ TEST_CASE("other links in such a network serve messages in turn, and words first
   CHECK(messages.came(0) == near(1.1 * kBytes / kSlow));
 }
 
+TEST_CASE("a port sends other messages while the bytes of a slow one come") {
+  Cluster cluster = test::star(3, kRate, 0);
+  cluster.links[LinkId{0}].bandwidth = Bandwidth{1e6};
+  cluster.links[LinkId{0}].one_queue = true;
+  for (const bool has_one_queue : {false, true}) {  // The port of the receiver, device 1.
+    CAPTURE(has_one_queue);
+    cluster.links[LinkId{1}].one_queue = has_one_queue;
+    Messages messages(cluster);
+    messages.send(0, 0, 1, 1'000'000, 0);
+    messages.send(1, 2, 1, 10'000'000, 0);
+    // What the slow message leaves of 12.5 MB/s; in one queue each has its share of the 13.5 MB/s that come.
+    const double rate = has_one_queue ? kRate * 12.5 / 13.5 : 11.5e6;
+    CHECK(messages.came(1) == doctest::Approx(10e6 / rate).epsilon(2e-3));
+    CHECK(messages.came(0) == doctest::Approx(1).epsilon(2e-3));
+  }
+}
+
 TEST_CASE("words of a handshake wait, and without one they take no time") {
   ProgramBuilder builder(3);
   builder.send(0, 1, kBytes);                             // Fills the queue of device 1.
