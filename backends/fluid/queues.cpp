@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace stagecraft::fluid {
 namespace {
@@ -89,7 +90,10 @@ void Queues::leave(std::int32_t number, double now) {
     const double bytes = std::min(m.left, kChunkBytes);
     if (m.at_card > 0 && m.at_card + bytes > m.most_at_card) return;
     if (m.under_way > 0 && m.under_way + bytes > windows_[m.route]) return;
-    if (m.next > now) return push(m.next, kLeaves, {.message = number});
+    if (m.next > now) {
+      if (!std::exchange(m.will_leave, true)) push(m.next, kLeaves, {.message = number});
+      return;
+    }
     m.left -= bytes;
     m.under_way += bytes;
     m.at_card += bytes;
@@ -164,9 +168,10 @@ std::span<const int> Queues::advance(double now) {
     const Entry event = events_.front();
     std::pop_heap(events_.begin(), events_.end());
     events_.pop_back();
-    if (event.port == kLeaves)
+    if (event.port == kLeaves) {
+      messages_[event.chunk.message].will_leave = false;
       leave(event.chunk.message, event.key);
-    else if (event.port == kArrives)
+    } else if (event.port == kArrives)
       arrive(event.chunk, event.key);
     else
       sent(event.port, event.chunk, event.key);

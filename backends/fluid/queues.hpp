@@ -68,6 +68,7 @@ class Queues {
     double most_at_card = 0;
     double max_rate = 0;
     double next = 0;            ///< When its rate lets another chunk leave.
+    bool will_leave = false;    ///< An event kLeaves of this number waits; it is handled before the number is reused.
     std::vector<double> turns;  ///< By hop: the next turn of its chunks.
   };
   static constexpr std::int32_t kLeaves = -1, kArrives = -2;  ///< In place of a port.

@@ -185,6 +185,18 @@ TEST_CASE("a port sends other messages while the bytes of a slow one come") {
   }
 }
 
+TEST_CASE("a long message with a low rate is simulated with one event for each step of a chunk") {
+  ProgramBuilder builder(2);
+  builder.send(0, 1, 1'000'000'000);
+  Cluster cluster = with_one_queue(test::star(2, kRate, 5e-3));
+  for (Link& link : cluster.links) link.window = Bytes{65536};
+  // A window in each round trip over two links and back.
+  RunOptions options;
+  options.timeout = Seconds{100};
+  const Timeline t = backends::fluid.run(builder.build(), cluster, options);
+  CHECK(t.last_end().value == doctest::Approx(0.01 + 1e9 / (65536 / 0.02)).epsilon(1e-9));
+}
+
 TEST_CASE("words of a handshake wait, and without one they take no time") {
   ProgramBuilder builder(3);
   builder.send(0, 1, kBytes);                             // Fills the queue of device 1.
