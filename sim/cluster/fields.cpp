@@ -65,6 +65,12 @@ class FieldsReader {
                   "a reserve is a part of the memory, such as 1 GiB", "range");
   }
 
+  void refuse_queue_without_contention(const Link& link) {
+    if (!link.one_queue || link.duplex != Duplex::Unshared) return;
+    problems_.add(map_->at("queue").where, path_ + ".queue", "nothing waits for a link with `duplex: unshared`",
+                  "leave `queue: fifo` out, or write duplex: full or half", "queue");
+  }
+
   void finish() const { problems_.throw_if_any(); }
 
  private:
@@ -177,7 +183,6 @@ Link read_link(const Value& map, const std::string& name) {
   reader.take("bandwidth", config::as_bandwidth, link.bandwidth, false);
   reader.take("latency", config::as_seconds, link.latency, true);
   reader.take("window", config::as_bytes, link.window, false);
-  reader.finish();
   if (const Value* efficiency = map.find("efficiency")) {
     link.efficiency = config::as_real(*efficiency);
     link.bandwidth = link.bandwidth * link.efficiency;
@@ -187,6 +192,8 @@ Link read_link(const Value& map, const std::string& name) {
   const Value* duplex = map.find("duplex");
   if (duplex && duplex->text == "half") link.duplex = Duplex::Half;
   if (duplex && duplex->text == "unshared") link.duplex = Duplex::Unshared;
+  reader.refuse_queue_without_contention(link);
+  reader.finish();
   return link;
 }
 

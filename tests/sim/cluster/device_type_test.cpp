@@ -134,4 +134,12 @@ TEST_CASE("a link may have slow start") {
   CHECK_FALSE(read_link(test::checked("{bandwidth: 1 GB/s, queue: fair}", link_fields()), "l").one_queue);
 }
 
+TEST_CASE("a link without contention has no queue") {
+  const auto read = [](const std::string& text) { read_link(test::checked(text, link_fields()), "l"); };
+  CHECK_THROWS_WITH_AS(read("{bandwidth: 1 GB/s, duplex: unshared, queue: fifo}"),
+                       doctest::Contains("l.queue: nothing waits for a link with `duplex: unshared`"), InputError);
+  CHECK_NOTHROW(read("{bandwidth: 1 GB/s, duplex: unshared, queue: fair}"));
+  CHECK_NOTHROW(read("{bandwidth: 1 GB/s, duplex: half, queue: fifo}"));
+}
+
 }  // namespace stagecraft::device_type_test
