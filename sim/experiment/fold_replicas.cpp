@@ -94,7 +94,7 @@ class ReplicaRoutes {
       const Hop &p = x.hops[h], &q = y.hops[h];
       const Link &l = cluster_.links[p.link], &m = cluster_.links[q.link];
       if (p.forward != q.forward || l.bandwidth != m.bandwidth || l.latency != m.latency || l.duplex != m.duplex ||
-          l.slow_start != m.slow_start || l.one_queue != m.one_queue)
+          l.slow_start != m.slow_start || l.window != m.window || l.one_queue != m.one_queue)
         return false;
     }
     return true;

@@ -243,6 +243,14 @@ TEST_CASE("what replicas do not have alike is not folded") {
                          "us}}}"));
   CHECK(sets_of({}, "ideal") == 1);
   CHECK(sets_of({}, "fluid") == 1);
+  // Queues have windows, even of links without a latency, where they limit no rate.
+  test::write_file(
+      kFile,
+      scenario_on("{generator: star, types: {a: {preset: h100-sxm}}, groups: [{name: d, type: a, count: 3, "
+                  "link: wire}, {name: e, type: a, count: 1, link: other}], links: {wire: {bandwidth: 10 Gbit/s, "
+                  "window: 64 KiB, queue: fifo}, other: {bandwidth: 10 Gbit/s, window: 64 KiB, queue: fifo}}}"));
+  CHECK(sets_of({}, "fluid") == 2);
+  CHECK(sets_of({"cluster.links.other.window=128 KiB"}, "fluid") == 1);
 }
 
 }  // namespace stagecraft::fold_replicas_test
