@@ -21,13 +21,17 @@ namespace {
 /// A minute of one core: a chunk and its acknowledgement take about 0.5 us for each link.
 constexpr double kMostChunks = 1e8;
 
-/// The routes of a program, then for each the route back, over no link where no device is at its end.
+/// The routes of a program, then for each the route back, over no link where no device is at its end or none leads
+/// back. Handshakes require one.
 std::vector<Route> both_ways(const Program& program, const Cluster& cluster, std::span<const Route> routes) {
   std::vector<Route> both(routes.begin(), routes.begin() + std::ssize(program.routes));
   const Router router(cluster);
   for (const auto [from, to] : program.routes) {
     const bool is_between_devices = from.valid() && to.valid() && from != to;
-    both.push_back(is_between_devices ? router.require(to, from) : Route{});
+    if (!is_between_devices)
+      both.emplace_back();
+    else
+      both.push_back(program.handshakes ? router.require(to, from) : router.route(to, from).value_or(Route{}));
   }
   return both;
 }
@@ -57,7 +61,7 @@ void require_few_chunks(const Program& program, std::span<const Route> routes) {
                     "chunks over links; {:.0g} are possible",
                     kChunkBytes, chunks, kMostChunks),
         "write fewer run.iterations or run.micro_batches, or leave `queue: fifo` out: messages share links "
-        "fairly then");
+        "fairly then, as with stagecraft validate --simulator simgrid");
 }
 
 void refuse_shared_memory(const Cluster& cluster) {
@@ -65,7 +69,17 @@ void refuse_shared_memory(const Cluster& cluster) {
     if (d.memory.valid())
       throw Infeasible("queues",
                        fmt::format("'{}' shares its memory with others, and a link has `queue: fifo`", d.name),
-                       "leave `queue: fifo` out: no simulation has both");
+                       "leave `queue: fifo` out, or stagecraft validate --simulator simgrid: no simulation has both");
+}
+
+/// The rates of messages over links without contention are found once.
+void refuse_changes_of_unshared(const Cluster& cluster) {
+  for (const LinkId link : Conditions(cluster).changing_links())
+    if (cluster.links[link].duplex == Duplex::Unshared)
+      throw Infeasible("queues",
+                       fmt::format("'{}' has `duplex: unshared` and changes, and another link has `queue: fifo`",
+                                   cluster.links[link].name),
+                       "leave `queue: fifo` or the change out: no simulation has both");
 }
 
 class QueueNetwork final : public des::Network {
@@ -120,6 +134,7 @@ class QueueNetwork final : public des::Network {
 void simulate_queues(const Program& program, const Cluster& cluster, std::span<const Route> routes,
                      std::span<double> start, std::span<double> end, Seconds timeout) {
   refuse_shared_memory(cluster);
+  refuse_changes_of_unshared(cluster);
   require_few_chunks(program, routes);
   QueueNetwork(program, cluster, routes, start, end).run(Deadline(timeout));
 }

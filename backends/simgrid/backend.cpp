@@ -23,7 +23,7 @@ std::string why_not() {
 Timeline run(const Program& program, const Cluster& cluster, const RunOptions& options) {
   if (cluster.has_one_queue())
     throw InputError("simgrid shares links fairly, and a link has `queue: fifo`",
-                     "--backend fluid simulates its queue");
+                     "--backend fluid simulates its queue, and stagecraft validate --simulator fluid");
   const std::vector<Route> routes = des::routes_of(program, cluster);
   sg::load_library();  // Here, and not in each child.
   const std::size_t size = program.size();

@@ -246,6 +246,11 @@ std::vector<std::string> remarks(const PlannedExperiment& p, bool trains) {
   if (p.experiment.plan.recompute_layers > 0 && p.experiment.plan.recompute != Recomputation::Layers)
     lines.emplace_back("plan.recompute_layers changes nothing without plan.recompute: layers");
   if (p.plan.loads.classes.size() > 1) lines.push_back(loads_note(p));
+  if (p.cluster().has_one_queue())
+    lines.emplace_back(
+        "links have `queue: fifo`, which only fluid simulates: with ideal, and for planners and bounds, no message "
+        "waits "
+        "for another");
   add_idle_devices(p, lines);
   add_shared_links(p, lines);
   if (const Bytes apart = unexchanged_gradients(p, trains); apart.value > 0)

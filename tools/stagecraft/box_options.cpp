@@ -14,13 +14,32 @@
 namespace stagecraft {
 namespace {
 
+/// The built network has queues of one kind: those that --queue says, or all links.
+box::Queue queue_of(const Arguments& a, const Cluster& cluster) {
+  const std::string queue = a.text("queue");
+  if (a.has("queue") && queue != "fair" && queue != "fifo")
+    throw InputError(fmt::format("--queue: '{}' is not known", queue),
+                     suggest(queue, std::vector<std::string>{"fair", "fifo"}));
+  if (queue == "fair" && cluster.has_one_queue())
+    throw InputError("--queue: fair contradicts the links with `queue: fifo`", "leave one of the two out");
+  if (queue == "fifo") return box::Queue::Fifo;
+  if (!cluster.has_one_queue()) return box::Queue::Fair;
+  for (const Link& link : cluster.links)
+    if (!link.one_queue)
+      throw InputError(
+          fmt::format("a network has queues of one kind: '{}' lacks the `queue: fifo` of other links", link.name),
+          "--queue fifo gives all links one queue");
+  return box::Queue::Fifo;
+}
+
 bool is_nominal(const box::RateReading& r) { return std::abs(r.error()) <= box::kRateTolerance; }
 
 }  // namespace
 
 Argument queue_argument() {
   return {"--queue", Argument::Kind::Text,
-          "Queues of the links: fair (one for each pair of devices, acknowledgements first) or fifo", "fair"};
+          "Queues of the links: fair (one for each pair of devices, acknowledgements first) or fifo (default: that of "
+          "the links)"};
 }
 
 Argument scale_argument() {
@@ -28,14 +47,11 @@ Argument scale_argument() {
           "Divide all rates and multiply all times by it, for links that are too fast to build", "1"};
 }
 
-box::NetworkOptions box_options(const Arguments& a) {
-  const std::string queue = a.text("queue");
-  if (queue != "fair" && queue != "fifo")
-    throw InputError(fmt::format("--queue: '{}' is not known", queue),
-                     suggest(queue, std::vector<std::string>{"fair", "fifo"}));
+box::NetworkOptions box_options(const Arguments& a, const Cluster& cluster) {
+  const box::Queue queue = queue_of(a, cluster);
   const double scale = a.number("scale");
   if (scale < 1) throw InputError("--scale: a number below 1 would make links faster", "1 or more");
-  return {queue == "fair" ? box::Queue::Fair : box::Queue::Fifo, scale};
+  return {queue, scale};
 }
 
 bool are_nominal(const std::vector<box::RateReading>& readings) {

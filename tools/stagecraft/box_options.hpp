@@ -12,7 +12,7 @@ namespace stagecraft {
 /// Options of commands that build networks of namespaces.
 Argument queue_argument();
 Argument scale_argument();
-box::NetworkOptions box_options(const Arguments&);
+box::NetworkOptions box_options(const Arguments&, const Cluster&);
 
 /// What the check of the links found: one line if each is within 2 % of its nominal rate, else each that is not.
 std::string readings_text(const std::vector<box::RateReading>&);

@@ -202,6 +202,11 @@ def test_one_queue(folder):
         assert result["simulated"]["backend"] == (simulator or ["fluid"])[-1]
         simulated[result["simulated"]["backend"]] = result["iteration_s"]["simulated"]
     assert simulated["fluid"] > simulated["simgrid"], simulated
+    own = [f"--set=cluster.links.{link}.queue=fifo" for link in ("fast", "slow")]
+    text = run("validate", STAR, "--network", "namespaces", *own, *SHORT, "--out", f"{folder}/queue", "--force")
+    result = json.loads(pathlib.Path(folder, "queue/validation.json").read_text())
+    assert result["network"]["queues"] == "tbf" and "one queue in each port" in text, text
+    assert result["iteration_s"]["simulated"] == simulated["fluid"], (result["iteration_s"], simulated)
 
 
 def test_changes(folder):

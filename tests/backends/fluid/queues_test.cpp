@@ -255,6 +255,19 @@ TEST_CASE("random messages: no port sends more than its bandwidth, no message is
   }
 }
 
+TEST_CASE("a message over a route in one direction needs a route back for the words of a handshake alone") {
+  ProgramBuilder builder(2);
+  builder.send(0, 1, kBytes);
+  Cluster cluster = test::bare_cluster(2);
+  test::connect(cluster, {}, kRate, 0, Duplex::Half);
+  cluster = with_one_queue(cluster);
+  cluster.routes.push_back({DeviceId{0}, DeviceId{1}, {{LinkId{0}, true}}});
+  Program program = builder.build();
+  CHECK(run(program, cluster).last_end().value == near(kBytes / kRate));
+  program.handshakes = true;
+  CHECK_THROWS_AS(run(program, cluster), Infeasible);
+}
+
 TEST_CASE("what has no queues here is refused") {
   ProgramBuilder builder(2);
   builder.send(0, 1, 1'000'000'000'000);
@@ -262,6 +275,14 @@ TEST_CASE("what has no queues here is refused") {
   ProgramBuilder small(2);
   small.send(0, 1, 1000);
   Cluster cluster = with_one_queue(test::star(2, kRate, 0));
+  Cluster unshared = cluster;
+  unshared.links[LinkId{1}].duplex = Duplex::Unshared;
+  CHECK_NOTHROW(run(small.build(), unshared));
+  Change change;
+  change.links = {LinkId{1}};
+  change.rate = 0.5;
+  unshared.changes.push_back(change);
+  CHECK_THROWS_AS(run(small.build(), unshared), Infeasible);
   for (Device& d : cluster.devices) d.memory = LinkId{0};
   CHECK_THROWS_AS(run(small.build(), cluster), Infeasible);
 }

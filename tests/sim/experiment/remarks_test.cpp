@@ -34,6 +34,15 @@ TEST_CASE("devices that the plan excludes by name cause no remark") {
   CHECK(remarks_of("quickstart", {"model.tied=false"}).empty());  // 4 of its 16 devices, by name.
 }
 
+TEST_CASE("links with one queue cause a remark on what does not simulate it") {
+  const Experiment star = load_experiment("scenarios/boxes/star.yaml", {"cluster.links.slow.queue=fifo"});
+  CHECK(
+      remarks(compile(star)) ==
+      std::vector<std::string>{"links have `queue: fifo`, which only fluid simulates: with ideal, and for planners and "
+                               "bounds, no message waits for another"});
+  CHECK(remarks(compile(load_experiment("scenarios/boxes/star.yaml", {}))).empty());
+}
+
 TEST_CASE("a schedule without a flush causes a remark on weights tied between devices") {
   CHECK(remarks_of("quickstart", {}).empty());
   CHECK(remarks_of("quickstart", {"run.schedule=inference"}).empty());

@@ -46,10 +46,11 @@ const box::OpenNetwork& find_network(const std::vector<box::OpenNetwork>& networ
 
 int up(const Arguments& a, const std::vector<std::string>& words) {
   if (words.size() != 1) throw InputError("cluster up takes one file", "stagecraft cluster up FILE");
-  require_namespaces();
   const Experiment experiment = load_experiment(words[0], a.list("set"));
+  const box::NetworkOptions options = box_options(a, *experiment.cluster);
+  require_namespaces();
   const std::string name = a.has("name") ? a.text("name") : std::filesystem::path(words[0]).stem().string();
-  const box::Network network = box::network_of(*experiment.cluster, {}, box_options(a));
+  const box::Network network = box::network_of(*experiment.cluster, {}, options);
   const box::OpenNetwork opened = box::open_network(name, network, !a.flag("no-check"));
   print(fmt::format("network '{}' is up: {}\n{}", name, pluralize(std::ssize(experiment.cluster->devices), "device"),
                     spaces_text(opened)));

@@ -27,10 +27,8 @@ namespace {
 constexpr double kTolerance = 0.05;
 constexpr int kFewest = 21;  // The first warms up; twenty count.
 
-constexpr const char* kSimulator = "simgrid";
-
-std::string simulator_of(const Arguments& a, const char* otherwise = kSimulator) {
-  return a.has("simulator") ? a.text("simulator") : otherwise;
+std::string simulator_of(const Arguments& a, bool has_one_queue) {
+  return a.has("simulator") ? a.text("simulator") : has_one_queue ? "fluid" : "simgrid";
 }
 
 /// A copy of an experiment with its model in one stage on one device.
@@ -57,7 +55,7 @@ int iterations_within(const CompiledExperiment& compiled, const std::string& sim
 }
 
 /// The network and what it showed, for whoever reads the result later.
-Json network_result(const Arguments& a, const NetworkValidation& v, const box::BuiltNetwork& built) {
+Json network_result(const Arguments& a, box::Queue queue, const NetworkValidation& v, const box::BuiltNetwork& built) {
   utsname system{};
   uname(&system);
   Json rates = JsonArray();
@@ -66,7 +64,7 @@ Json network_result(const Arguments& a, const NetworkValidation& v, const box::B
         JsonObject{{"what", r.what}, {"nominal_bytes_per_s", r.nominal}, {"measured_bytes_per_s", r.measured}});
   Json json = JsonObject{{"kind", a.text("network")},
                          {"kernel", system.release},
-                         {"queues", a.text("queue") == "fair" ? "htb, a class for each pair of devices" : "tbf"},
+                         {"queues", queue == box::Queue::Fair ? "htb, a class for each pair of devices" : "tbf"},
                          {"congestion_control", built.congestion_control},
                          {"scale", a.number("scale")},
                          {"rates", rates}};
@@ -109,16 +107,16 @@ void note_exchanges(const CompiledExperiment& c, Validation& v) {
 int validate_network(const Arguments& a) {
   if (a.text("network") != "namespaces")
     throw InputError(fmt::format("--network: '{}' is not known", a.text("network")), "namespaces");
-  const box::NetworkOptions options = box_options(a);
+  std::vector<std::string> sets = a.list("set");
+  sets.push_back("run.compute=emulated");
+  const CompiledExperiment shorter = with_exchanges(a.text("FILE"), sets);
+  const box::NetworkOptions options = box_options(a, shorter.cluster());
   const bool is_fifo = options.queue == box::Queue::Fifo;
-  const std::string simulator = simulator_of(a, is_fifo ? "fluid" : kSimulator);
+  const std::string simulator = simulator_of(a, is_fifo);
   const bool one_queue = is_fifo && simulator == "fluid";
   simulating_backend(simulator);
   require_namespaces();
   if (a.has("out")) make_folder(a, {"validation.json"});
-  std::vector<std::string> sets = a.list("set");
-  sets.push_back("run.compute=emulated");
-  const CompiledExperiment shorter = with_exchanges(a.text("FILE"), sets);
   const double seconds = a.has("seconds") ? a.number("seconds") : kNetworkSeconds;
   const int iterations = a.has("iterations") ? a.count("iterations", 2, kMostIterations)
                                              : iterations_within(shorter, simulator, options.scale, seconds);
@@ -139,15 +137,15 @@ int validate_network(const Arguments& a) {
   note_exchanges(compiled, v.validation);
   if (one_queue)
     v.validation.notes.push_back(
-        "simulated by fluid with one queue in each port, in which the words of a rendezvous wait, too; --simulator "
-        "simgrid shares links fairly");
+        fmt::format("simulated by fluid with one queue in each port{}",
+                    compiled.program.rendezvous ? ", in which the words of a rendezvous wait, too" : ""));
   if (!are_nominal(running.opened().readings))
     v.validation.doubts.push_back("some links do not have their nominal rates: see above");
   print(to_text(v, kTolerance));
   if (a.has("out")) {
     FolderUpdate update(a.text("out"), overwrite_of(a));
     update.add("validation.json", validation_json(compiled.experiment.title, v.validation, simulated.timeline, measured,
-                                                  kTolerance, network_result(a, v, running.opened())) +
+                                                  kTolerance, network_result(a, options.queue, v, running.opened())) +
                                       "\n");
     update.commit();
     print_error("wrote {}/validation.json\n", a.text("out"));
@@ -163,7 +161,8 @@ int execute_validate(const Arguments& a) {
   const double seconds = a.has("seconds") ? a.number("seconds") : kProfileSeconds;
   sets.push_back(fmt::format("run.iterations={}", iterations));
   const Experiment experiment = load_experiment(a.text("FILE"), sets);
-  const Validated v = validate_experiment(experiment, a.text("backend"), simulator_of(a), seconds);
+  const std::string simulator = simulator_of(a, experiment.cluster->has_one_queue());
+  const Validated v = validate_experiment(experiment, a.text("backend"), simulator, seconds);
   print(fmt::format("{}\n{} on {}; profile of {}, {} at once\n",
                     experiment.title.empty() ? "(untitled)" : experiment.title,
                     pluralize(v.compiled.plan.stage_count(), "stage"),
@@ -172,7 +171,7 @@ int execute_validate(const Arguments& a) {
   if (!a.flag("no-control")) {
     flush();
     on_interrupt_say("what is printed above is done");
-    const Validated control = validate_experiment(undivided(experiment), a.text("backend"), simulator_of(a), seconds);
+    const Validated control = validate_experiment(undivided(experiment), a.text("backend"), simulator, seconds);
     print("\nControl: the same in one stage on one device\n" + to_text(control.validation, kTolerance));
     print(fmt::format("\nThe scenario itself, {} on {}\n", pluralize(v.compiled.plan.stage_count(), "stage"),
                       pluralize(v.compiled.plan.device_count(), "device")) +
@@ -201,7 +200,8 @@ extern const Command validate{
     .arguments =
         {{"FILE", Argument::Kind::Text, "Scenario", {}, true},
          {"-b,--backend", Argument::Kind::Text, "Backend of the real run", "cpu"},
-         {"--simulator", Argument::Kind::Text, "Backend that simulates it (default: simgrid; fluid with --queue fifo)"},
+         {"--simulator", Argument::Kind::Text,
+          "Backend that simulates it (default: simgrid; fluid where links have one queue)"},
          {"-s,--set", Argument::Kind::List, "path=value, such as run.micro_batches=16; may be repeated"},
          {"--iterations", Argument::Kind::Count,
           "Iterations to run; the first is not counted (default: 25; with --network as many as --seconds has)"},
