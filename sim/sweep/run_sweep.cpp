@@ -28,6 +28,24 @@ bool simulates(const std::string& backend) {
   return get_from(backends::catalog(), "backend", backend).clock == Clock::Simulated;
 }
 
+bool has_one_queue(const ResolvedPoint& point) try {
+  return point.scenario && read_experiment(*point.scenario).cluster->has_one_queue();
+} catch (const InputError&) {
+  return false;  // The point fails when it runs, and says so.
+} catch (const Infeasible&) {
+  return false;
+}
+
+/// Points have the links of the first one where they set nothing of the cluster.
+std::string default_backend(const Sweep& sweep, const std::vector<Point>& points) {
+  for (const Point& point : points) {
+    const bool sets_cluster = std::any_of(point.settings.begin(), point.settings.end(),
+                                          [](const config::Member& m) { return m.key.starts_with("cluster"); });
+    if ((sets_cluster || &point == &points.front()) && has_one_queue(resolve_point(sweep, point))) return "fluid";
+  }
+  return "simgrid";
+}
+
 /// Warns of seeds that change nothing and of points that are the same scenario.
 void add_warnings(SweepPlan& plan) {
   if (!plan.sweep.seeds.empty() && plan.sweep.seeds.front().size() == 1 && simulates(plan.backend))
@@ -183,11 +201,13 @@ SweepTable planned_table(const SweepPlan& plan) {
 SweepPlan plan_sweep(const SweepOptions& options) {
   SweepPlan plan;
   plan.sweep = load_sweep(options.file, options.sets);
-  plan.backend = options.backend.empty() ? plan.sweep.backend : options.backend;
-  get_from(backends::catalog(), "backend", plan.backend);
   plan.out = options.out.empty() ? plan.sweep.name + ".db" : options.out;
   plan.points = points_of(plan.sweep, plan.warnings);
   add_own_orders(plan.sweep, options.own_schedules, plan.points);
+  plan.backend = !options.backend.empty()      ? options.backend
+                 : !plan.sweep.backend.empty() ? plan.sweep.backend
+                                               : default_backend(plan.sweep, plan.points);
+  get_from(backends::catalog(), "backend", plan.backend);
   std::set<int> chosen_numbers;
   for (const Point& p : options.only.empty() ? plan.points : only(plan.points, options.only))
     chosen_numbers.insert(p.number);

@@ -20,7 +20,7 @@ struct SweepOptions {
   std::vector<std::string> sets = {};  ///< "path=value" for every point.
   std::vector<std::string> only = {};  ///< "path=value" conditions.
   Shard shard = {};
-  std::string backend = {};  ///< Empty: the sweep's own.
+  std::string backend = {};  ///< Empty: the sweep's own, or its default.
   int jobs = 0;        ///< Workers; 0: one per core, or one if times are measured or several processes share the sweep.
   Seconds timeout{0};  ///< Limit for each point; zero: none.
   bool retry = false;  ///< Run points again that crashed, timed out or failed in the backend.

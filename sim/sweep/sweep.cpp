@@ -244,8 +244,9 @@ const config::MapSpec& sweep_fields() {
                    "the seeds of the cluster's jitter and of the shares of its changes."),
           integer("limit", 1, 1e7).fallback("10000").doc("Refuse to start with more points."),
           choice("backend", [] { return names_of(backends::catalog()); })
-              .fallback("simgrid")
-              .doc("Where the points run, unless --backend says otherwise."),
+              .optional()
+              .doc("Where the points run, unless --backend says otherwise. Default: simgrid, or fluid if a point has "
+                   "links with `queue: fifo`."),
       }};
   return spec;
 }
@@ -265,7 +266,7 @@ Sweep load_sweep(const std::string& given, const std::vector<std::string>& sets)
   problems.throw_if_any();
 
   sweep.title = root.at("title").text;
-  sweep.backend = root.at("backend").text;
+  if (const Value* backend = root.find("backend")) sweep.backend = backend->text;
   sweep.limit = config::as_int(root.at("limit"));
   sweep.limit_place = root.at("limit").where;
   sweep.base_file = base_of(root.at("base"), problems);

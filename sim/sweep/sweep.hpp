@@ -35,7 +35,7 @@ struct Sweep {
   SweepStep sets;                     ///< Values from the command line, set in every point after its own.
   SweepAxis seeds;                    ///< The last axis, from `repeat`; empty if that is 1.
   int limit = 0;                      ///< The largest allowed number of points.
-  std::string backend;                ///< A name in the catalog.
+  std::string backend;                ///< A name in the catalog; empty: not given.
   Where limit_place;
 };
 

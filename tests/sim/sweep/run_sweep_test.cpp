@@ -101,6 +101,17 @@ TEST_CASE("read-only results are read if nothing has to run, else another file i
   }
 }
 
+TEST_CASE("a sweep runs on simgrid by default, and on fluid if a point has links with one queue") {
+  const test::Folder folder;
+  const auto backend_of = [&](const std::string& axes) {
+    test::write_file(folder / "queues.yaml", "schema: sweep/1\nbase: boxes/star\naxes:\n" + axes);
+    return plan_sweep({.file = folder / "queues.yaml"}).backend;
+  };
+  CHECK(backend_of("  run.micro_batches: [2, 4]\n") == "simgrid");
+  CHECK(backend_of("  cluster.links.slow.queue: [fair, fifo]\n") == "fluid");
+  CHECK(backend_of("  cluster.links.slow.queue: [fair, fifo]\nbackend: ideal\n") == "ideal");
+}
+
 TEST_CASE("simgrid runs in workers as it does alone") {
   if (find_in(backends::catalog(), "simgrid")->why_not() != "") return;
   const test::Folder folder;
