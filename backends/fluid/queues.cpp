@@ -17,7 +17,7 @@ constexpr double kAcknowledgement = 33.0 / 1514;
 /// the window in a round trip (tcp_small_queue_check, tcp_update_pacing_rate). The window grows to twice the bytes S
 /// that a connection has under way. If they wait in this queue alone, which sends R bytes a second, its length is Q = 2
 /// * 2 S / (Q / R) / 1024 s.
-double bytes_at_card(double bytes, double bandwidth) { return std::sqrt(bytes * bandwidth / 256); }
+double card_queue_limit(double bytes, double bandwidth) { return std::sqrt(bytes * bandwidth / 256); }
 
 }  // namespace
 
@@ -78,42 +78,42 @@ void Queues::add(int owner, std::int32_t route, std::uint64_t bytes, double max_
   message.max_rate = std::min(max_rate, max_rates_[route]);
   message.next = now;
   const std::span<const std::int32_t> ports = ports_of({.message = number});
-  message.most_at_card = ports.empty() ? kInfinity : bytes_at_card(message.left, ports_[ports[0]].bandwidth);
-  message.turns.assign(ports.size(), 0);
-  if (bytes == 0) return come({.bytes = 0, .tail = now, .message = number}, now);
-  leave(number, now);
+  message.card_queue_limit = ports.empty() ? kInfinity : card_queue_limit(message.left, ports_[ports[0]].bandwidth);
+  message.next_starts.assign(ports.size(), 0);
+  if (bytes == 0) return enqueue({.bytes = 0, .tail = now, .message = number}, now);
+  inject(number, now);
 }
 
 /// Chunks leave as far as the rate and window of their message and the card of its device permit.
-void Queues::leave(std::int32_t number, double now) {
+void Queues::inject(std::int32_t number, double now) {
   for (Message& m = messages_[number]; m.left > 0;) {
     const double bytes = std::min(m.left, kChunkBytes);
-    if (m.at_card > 0 && m.at_card + bytes > m.most_at_card) return;
+    if (m.in_card_queue > 0 && m.in_card_queue + bytes > m.card_queue_limit) return;
     if (m.under_way > 0 && m.under_way + bytes > windows_[m.route]) return;
     if (m.next > now) {
-      if (!std::exchange(m.will_leave, true)) push(m.next, kLeaves, {.message = number});
+      if (!std::exchange(m.has_injection, true)) push(m.next, kInjects, {.message = number});
       return;
     }
     m.left -= bytes;
     m.under_way += bytes;
-    m.at_card += bytes;
+    m.in_card_queue += bytes;
     m.next = now + bytes / m.max_rate;
-    come({.bytes = bytes, .tail = m.next, .message = number}, now);
+    enqueue({.bytes = bytes, .tail = m.next, .message = number}, now);
   }
 }
 
 /// The first byte of a chunk comes to a port, or to the end of its route.
-void Queues::come(const Chunk& chunk, double now) {
+void Queues::enqueue(const Chunk& chunk, double now) {
   const std::span<const std::int32_t> ports = ports_of(chunk);
   if (chunk.hop == ports.size()) return push(chunk.tail, kArrives, chunk);
   Port& port = ports_[ports[chunk.hop]];
-  double turn = 0;
+  double virtual_start = 0;
   if (!port.has_one_queue && !chunk.is_acknowledgement && chunk.bytes > 0) {  // Start-time fair queueing.
-    double& next = messages_[chunk.message].turns[chunk.hop];
-    turn = std::max(port.turn, next);
-    next = turn + chunk.bytes;
+    double& next = messages_[chunk.message].next_starts[chunk.hop];
+    virtual_start = std::max(port.virtual_time, next);
+    next = virtual_start + chunk.bytes;
   }
-  port.waiting.push_back({turn, sequence_++, ports[chunk.hop], chunk});
+  port.waiting.push_back({virtual_start, sequence_++, ports[chunk.hop], chunk});
   std::push_heap(port.waiting.begin(), port.waiting.end());
   if (!port.is_sending) send_next(ports[chunk.hop], now);
 }
@@ -124,19 +124,19 @@ void Queues::send_next(std::int32_t number, double now) {
   if (!port.is_sending) return;
   std::pop_heap(port.waiting.begin(), port.waiting.end());
   Chunk chunk = port.waiting.back().chunk;
-  port.turn = std::max(port.turn, port.waiting.back().key);
+  port.virtual_time = std::max(port.virtual_time, port.waiting.back().key);
   port.waiting.pop_back();
   const double free = now + seconds(port, chunk);
   chunk.tail = std::max(chunk.tail, free);
   push(free, number, chunk);
   ++chunk.hop;
-  come(chunk, now);
+  enqueue(chunk, now);
 }
 
-void Queues::sent(std::int32_t port, const Chunk& chunk, double now) {
+void Queues::transmitted(std::int32_t port, const Chunk& chunk, double now) {
   if (chunk.hop == 0 && chunk.bytes > 0 && !chunk.is_acknowledgement) {
-    messages_[chunk.message].at_card -= chunk.bytes;
-    leave(chunk.message, now);
+    messages_[chunk.message].in_card_queue -= chunk.bytes;
+    inject(chunk.message, now);
   }
   send_next(port, now);
 }
@@ -152,13 +152,13 @@ void Queues::arrive(Chunk chunk, double now) {
   if (chunk.bytes == 0 || back_[m.route] < 0) return acknowledge(chunk, now);
   chunk.is_acknowledgement = true;
   chunk.hop = 0;
-  come(chunk, now);
+  enqueue(chunk, now);
 }
 
 void Queues::acknowledge(const Chunk& chunk, double now) {
   Message& m = messages_[chunk.message];
   m.under_way -= chunk.bytes;
-  if (m.left > 0) return leave(chunk.message, now);
+  if (m.left > 0) return inject(chunk.message, now);
   if (m.under_way == 0) free_.push_back(chunk.message);
 }
 
@@ -168,13 +168,13 @@ std::span<const int> Queues::advance(double now) {
     const Entry event = events_.front();
     std::pop_heap(events_.begin(), events_.end());
     events_.pop_back();
-    if (event.port == kLeaves) {
-      messages_[event.chunk.message].will_leave = false;
-      leave(event.chunk.message, event.key);
+    if (event.port == kInjects) {
+      messages_[event.chunk.message].has_injection = false;
+      inject(event.chunk.message, event.key);
     } else if (event.port == kArrives)
       arrive(event.chunk, event.key);
     else
-      sent(event.port, event.chunk, event.key);
+      transmitted(event.port, event.chunk, event.key);
   }
   return arrived_;
 }

@@ -43,7 +43,7 @@ class Queues {
   };
   /// A chunk at its port, or what a port or a message does at some time.
   struct Entry {
-    double key;  ///< The time; at a port its turn, which is zero for all where there is one queue.
+    double key;  ///< The time; at a port its virtual start, which is zero for all where there is one queue.
     std::uint64_t sequence;
     std::int32_t port;
     Chunk chunk;
@@ -55,30 +55,30 @@ class Queues {
     double bandwidth = 0;
     bool has_one_queue = false, is_half_duplex = false;
     bool is_sending = false;
-    double turn = 0;  ///< The latest turn that came.
+    double virtual_time = 0;  ///< The latest virtual start that it has served.
     std::vector<Entry> waiting;
   };
   struct Message {
     int owner = 0;
     std::int32_t route = 0;
-    double left = 0;       ///< Bytes that have not left.
-    double coming = 0;     ///< Bytes that have not come.
-    double under_way = 0;  ///< Bytes that have left and are not acknowledged.
-    double at_card = 0;    ///< Bytes that its first port has not sent.
-    double most_at_card = 0;
+    double left = 0;           ///< Bytes that have not left.
+    double coming = 0;         ///< Bytes that have not come.
+    double under_way = 0;      ///< Bytes that have left and are not acknowledged.
+    double in_card_queue = 0;  ///< Bytes that its first port has not sent.
+    double card_queue_limit = 0;
     double max_rate = 0;
-    double next = 0;            ///< When its rate lets another chunk leave.
-    bool will_leave = false;    ///< An event kLeaves of this number waits; it is handled before the number is reused.
-    std::vector<double> turns;  ///< By hop: the next turn of its chunks.
+    double next = 0;             ///< When its rate lets another chunk leave.
+    bool has_injection = false;  ///< An event kInjects of this number waits; it is handled before the number is reused.
+    std::vector<double> next_starts;  ///< By hop: the virtual start of its next chunk.
   };
-  static constexpr std::int32_t kLeaves = -1, kArrives = -2;  ///< In place of a port.
+  static constexpr std::int32_t kInjects = -1, kArrives = -2;  ///< In place of a port.
 
   std::span<const std::int32_t> ports_of(const Chunk& chunk) const;
   void push(double time, std::int32_t port, const Chunk& chunk);
-  void leave(std::int32_t message, double now);
-  void come(const Chunk& chunk, double now);
+  void inject(std::int32_t message, double now);
+  void enqueue(const Chunk& chunk, double now);
   void send_next(std::int32_t port, double now);
-  void sent(std::int32_t port, const Chunk& chunk, double now);
+  void transmitted(std::int32_t port, const Chunk& chunk, double now);
   void arrive(Chunk chunk, double now);
   void acknowledge(const Chunk& chunk, double now);
   double seconds(const Port& port, const Chunk& chunk) const;
