@@ -132,7 +132,7 @@ def products_on_parts(seen):
 
 
 def first_look(check, name):
-    """What was seen is kept also where the last look did not end: only its last brace is missing then."""
+    """Results are kept also where the last look did not end: only its last brace is missing then."""
     def read(text):
         try:
             seen = json.loads(text)
@@ -172,7 +172,7 @@ def loopback():
 
 
 def prepare_nccl(check):
-    """What NCCL has to say goes to a file: a program's output is read as JSON."""
+    """Messages of NCCL go to a file: a program's output is read as JSON."""
     os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
     os.environ.setdefault("NCCL_DEBUG", "WARN")
     os.environ.setdefault("NCCL_DEBUG_FILE", str(check.file.parent / "nccl-%h-%p.log"))
@@ -271,7 +271,7 @@ def mixed_on_8_parts(check, name):
 
 
 def enqueued(check, name, options):
-    """What an iteration takes the host and the device without events: call by call, and as a graph."""
+    """Time of an iteration on the host and the device without events: call by call, and as a graph."""
     def read(text):
         seen = json.loads(text)
         facts = {"period_ms": 1e3 * seen["period_s"], "enqueued": seen["enqueued"]}
@@ -364,7 +364,7 @@ def sass(check, name):
 
 
 def sanitized(check, name):
-    """What the kernels touch of memory, in one case of their tests, because a kernel takes many times as long under it."""
+    """Memory accesses of the kernels are checked in one case of their tests, because a kernel takes many times as long under it."""
     words, case = SANITIZERS[name]
     if path := tool(check, name, "compute-sanitizer"):
         check.run(name, path, "--tool", name, *words, "--error-exitcode", "9", check.bins / "backends_cuda_kernels_on_gpu", case)

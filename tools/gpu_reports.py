@@ -27,7 +27,7 @@ def entries(text):
 
 
 def clocks(text):
-    """What `nvidia-smi -q -d CLOCK,POWER,PERFORMANCE` says of its first GPU; what it does not say is left out."""
+    """Clocks, power and limits of the first GPU of `nvidia-smi -q -d CLOCK,POWER,PERFORMANCE`, without values that it does not print."""
     seen, reasons, counters = {}, [], {}
     for titles, name, value in entries(text):
         for title in titles:
@@ -72,8 +72,8 @@ def kernel_times(text):
 
 
 def accesses(text):
-    """For each kernel that `cuobjdump --dump-sass` prints for the newest GPU: how many loads and stores of global memory it has of
-    each width in bits, and how many instructions with doubles."""
+    """For each kernel that `cuobjdump --dump-sass` prints for the newest GPU: how many loads and stores of global memory or of
+    generic addresses it has of each width in bits, and how many instructions with doubles."""
     kernels, gpus = {}, {}
     for line in text.splitlines():
         if code := re.match(r"\s*code for sm_(\d+)", line):

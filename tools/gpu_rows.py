@@ -225,7 +225,7 @@ class Check:
             print(f"{self.file} or {self.archive} is not written: {e}", file=sys.stderr)
 
     def pack(self, archive):
-        """All that is worth keeping in one file, because some machines give back few."""
+        """Packs everything worth keeping into one file, because some machines give back few."""
         with tarfile.open(archive, "w") as tar:
             for file in [self.file, *filter(pathlib.Path.exists, self.files), *sorted(self.file.parent.glob("nccl-*.log"))[:20]]:
                 tar.add(file, file.relative_to(self.file.parent))

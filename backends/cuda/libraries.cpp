@@ -11,7 +11,7 @@
 namespace stagecraft::cuda {
 namespace {
 
-/// What stands before the name of a library: nothing where the loader looks.
+/// Prefixes of the name of a library, in the order of the search; an empty one leaves the search to the loader.
 std::vector<std::string> searched_places() {
   std::vector<std::string> places;
   if (const char* folders = std::getenv("STAGECRAFT_CUDA_LIBRARIES")) {

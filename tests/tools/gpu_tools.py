@@ -248,7 +248,7 @@ class StandIns(unittest.TestCase):
                                      "PATH": f"{self.place}/tools:{os.path.dirname(sys.executable)}:/usr/bin:/bin"})
 
     def notes(self):
-        """What the stand-ins were asked for."""
+        """The words with which stand-ins were started."""
         return (self.place / "notes").read_text().splitlines()
 
     def run_with(self, **how):
@@ -299,7 +299,7 @@ class Check(StandIns):
         self.expect_figures(text, file)
 
     def expect_words(self):
-        """What the programs were asked for."""
+        """Words with which programs have to be started."""
         notes = self.notes()
         for words in ("cluster.parts=8", "run.gpu.precision=bf16", "run.gpu={timing: off, graph: true}", "run.gpu.messages=nccl",
                       "cluster.multiprocessors=100"):
@@ -608,7 +608,7 @@ class Smoke(StandIns):
 
 
 class Tools(StandIns):
-    """What tools of the driver and of the toolkit say, from files in gpu_reports that were written by hand in their formats."""
+    """Output of tools of the driver and of the toolkit, from files in gpu_reports that were written by hand in their formats."""
     def setUp(self):
         super().setUp()
         self.add_tools()

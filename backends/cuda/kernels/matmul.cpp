@@ -57,7 +57,7 @@ int current_gpu() {
   return gpu;
 }
 
-/// What decides which algorithms there are: "NVIDIA H200 with cuBLASLt 130100".
+/// The GPU and the library, which decide the algorithms that there are: "NVIDIA H200 with cuBLASLt 130100".
 std::string machine_of(int gpu) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, gpu), "cudaGetDeviceProperties");

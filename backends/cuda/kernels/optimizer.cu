@@ -9,7 +9,7 @@
 namespace stagecraft::cuda {
 namespace {
 
-/// What a step makes of a weight.
+/// A weight after a step.
 template <class T, class Step>
 struct Stepped {
   const T* from;
