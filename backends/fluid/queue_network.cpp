@@ -61,7 +61,7 @@ void require_few_chunks(const Program& program, std::span<const Route> routes) {
                     "chunks over links; {:.0g} are possible",
                     kChunkBytes, chunks, kMostChunks),
         "write fewer run.iterations or run.micro_batches, or leave `queue: fifo` out: messages share links "
-        "fairly then, as with stagecraft validate --simulator simgrid");
+        "fairly then; stagecraft validate --queue fifo takes --simulator simgrid");
 }
 
 void refuse_shared_memory(const Cluster& cluster) {
@@ -69,7 +69,7 @@ void refuse_shared_memory(const Cluster& cluster) {
     if (d.memory.valid())
       throw Infeasible("queues",
                        fmt::format("'{}' shares its memory with others, and a link has `queue: fifo`", d.name),
-                       "leave `queue: fifo` out, or stagecraft validate --simulator simgrid: no simulation has both");
+                       "leave `queue: fifo` out; stagecraft validate --queue fifo takes --simulator simgrid");
 }
 
 /// The rates of messages over links without contention are found once.
