@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "backends/cuda/kernels/kernels.hpp"
+#include "backends/real/stage_net.hpp"
 #include "tests/backends/cuda/run/gpu_case.hpp"
 
 namespace stagecraft::gelu_runs_test {
