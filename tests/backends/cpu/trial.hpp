@@ -68,7 +68,7 @@ inline TrialData data_for(const Trial& t, std::size_t width, bool whole = false)
   return data;
 }
 
-/// A tensor on the device, `shift` times 64 bytes into its block, or `shift` of its own numbers.
+/// A tensor on the device, `shift` times 64 bytes into its block, or `shift` numbers into it.
 class DeviceTensor {
  public:
   DeviceTensor(real::Kernels& kernels, const std::vector<double>& numbers, std::int64_t columns, std::size_t shift = 0,
