@@ -7,9 +7,10 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <utility>
+
+#include "sim/core/from_chars.hpp"
 
 namespace stagecraft::real {
 
@@ -48,7 +49,7 @@ std::optional<double> run_queue_seconds(std::string_view schedstat) {
   const char* const end = at + schedstat.size();
   for (std::int64_t& number : numbers) {
     while (at != end && *at == ' ') ++at;
-    const auto [next, problem] = std::from_chars(at, end, number);
+    const auto [next, problem] = from_chars(at, end, number);
     if (problem != std::errc()) return std::nullopt;
     at = next;
   }

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "backends/simgrid/simulate.hpp"
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/from_chars.hpp"
 
 // A child of this process loads the file, because SimGrid has one engine for a process and aborts on some errors. It
 // tells what it found line by line in a temporary file.
@@ -71,7 +71,7 @@ class Listener {
   }
   double number() {
     double value = 0;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    const auto [end, error] = from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     STAGECRAFT_CHECK(error == std::errc{});
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()) + 1);  // and the separator after it
     return value;

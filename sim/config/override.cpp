@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "sim/config/short_list.hpp"
 #include "sim/config/synonyms.hpp"
 #include "sim/config/walk.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft::config {
@@ -46,7 +46,7 @@ std::string_view first_step(std::string_view rest) {
 std::optional<std::size_t> index_of(std::string_view step) {
   if (step.size() < 3 || step.front() != '[' || step.back() != ']') return {};
   std::size_t index = 0;
-  const auto [end, error] = std::from_chars(step.data() + 1, step.data() + step.size() - 1, index);
+  const auto [end, error] = from_chars(step.data() + 1, step.data() + step.size() - 1, index);
   return error == std::errc{} && end == step.data() + step.size() - 1 ? std::optional(index) : std::nullopt;
 }
 

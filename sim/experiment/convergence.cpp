@@ -3,11 +3,11 @@
 #include "sim/experiment/convergence.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <fmt/core.h>
 
 #include "sim/core/activity.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/stop_point.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/profiling.hpp"
@@ -104,7 +104,7 @@ void check_known(const std::string& name) {
 int micro_batches_of(const std::string& word, std::size_t at) {
   const char *const first = word.data() + at + 1, *const last = word.data() + word.size();
   int each = 0;
-  const auto [end, error] = std::from_chars(first, last, each);
+  const auto [end, error] = from_chars(first, last, each);
   if (error != std::errc() || end != last || each < 1)
     throw InputError(fmt::format("the method '{}' does not say how many micro-batches an update has", word),
                      "such as stash@4, or pipeoptim:as_released@4");

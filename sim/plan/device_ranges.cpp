@@ -3,11 +3,12 @@
 #include "sim/plan/device_ranges.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <optional>
 
 #include <fmt/core.h>
+
+#include "sim/core/from_chars.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,7 +20,7 @@ constexpr std::size_t kFewestInRange = 3;
 /// A whole number as names write it: without leading zeros, and not too long to count with.
 bool parse_index(std::string_view text, int& number) {
   if (text.empty() || text.size() > 7 || (text.size() > 1 && text.front() == '0')) return false;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, error] = from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc{} && end == text.data() + text.size();
 }
 

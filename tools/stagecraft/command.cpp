@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -21,6 +20,7 @@
 
 #include "backends/world.hpp"
 #include "sim/config/units.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/json.hpp"
 #include "sim/search/replay.hpp"
 #include "tools/stagecraft/progress.hpp"
@@ -59,7 +59,7 @@ std::string Arguments::text(const std::string& name) const {
 double Arguments::number(const std::string& name) const {
   const std::string word = text(name);
   double value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  const auto [end, error] = from_chars(word.data(), word.data() + word.size(), value);
   if (error != std::errc{} || end != word.data() + word.size() || !std::isfinite(value) || value < 0)
     throw InputError(fmt::format("--{}: '{}' is not a number that is zero or more", name, word));
   if (value > kLargest) throw InputError(fmt::format("--{}: {} is too large; {} is the most", name, word, kLargest));
@@ -190,7 +190,7 @@ constexpr int kMostRows = 100000;
 int parsed(const std::string& word) {
   if (word == "all") return kAllRows;
   int rows = -1;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), rows);
+  const auto [end, error] = from_chars(word.data(), word.data() + word.size(), rows);
   if (error != std::errc{} || end != word.data() + word.size() || rows < 0 || rows > kMostRows)
     throw InputError(fmt::format("--replay: '{}' is neither all nor a whole number from 0 to {}", word, kMostRows),
                      "a number of rows, or all");

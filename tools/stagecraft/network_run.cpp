@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +20,7 @@
 #include <set>
 
 #include "sim/core/file.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 #include "sim/experiment/real_program.hpp"
 
@@ -38,7 +38,7 @@ void remove_old_folders() {
     const std::string name = entry.path().filename();
     pid_t process = 0;
     if (!name.starts_with(kFolderName)) continue;
-    std::from_chars(name.data() + kFolderName.size(), name.data() + name.size(), process);
+    from_chars(name.data() + kFolderName.size(), name.data() + name.size(), process);
     if (process > 0 && kill(process, 0) != 0 && errno == ESRCH) fs::remove_all(entry.path(), ignored);
   }
 }
@@ -125,7 +125,7 @@ class Processes {
 
 double number_of(std::string_view word) {
   double value = 0;
-  std::from_chars(word.data(), word.data() + word.size(), value);
+  from_chars(word.data(), word.data() + word.size(), value);
   return value;
 }
 

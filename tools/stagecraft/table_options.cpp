@@ -7,13 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -26,7 +26,7 @@ int columns_of_environment() {
   const char* word = std::getenv("COLUMNS");
   if (word == nullptr) return 0;
   int columns = 0;
-  const auto [end, error] = std::from_chars(word, word + std::strlen(word), columns);
+  const auto [end, error] = from_chars(word, word + std::strlen(word), columns);
   return error == std::errc{} && *end == '\0' && columns > 0 ? std::clamp(columns, kNarrowest, kWidest) : 0;
 }
 

@@ -6,7 +6,6 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +16,7 @@
 #include "backends/real/tcp/local_processes.hpp"
 #include "backends/real/tcp/socket.hpp"
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 
 namespace stagecraft {
 namespace {
@@ -33,7 +33,7 @@ constexpr const char *kHostList = "STAGECRAFT_HOSTS", *kRank = "STAGECRAFT_RANK"
 int number(const char* variable) {
   const char* const text = std::getenv(variable);
   int value = -1;
-  if (text) std::from_chars(text, text + std::strlen(text), value);
+  if (text) from_chars(text, text + std::strlen(text), value);
   return value;
 }
 

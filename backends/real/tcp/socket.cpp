@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -17,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft::real {
@@ -41,7 +41,7 @@ HostPort host_from(const std::string& word) {
   if (result.host.empty()) refuse("it has no host");
   if (port.empty()) return result;
   const char* const end = port.data() + port.size();
-  const auto [at, error] = std::from_chars(port.data() + 1, end, result.port);
+  const auto [at, error] = from_chars(port.data() + 1, end, result.port);
   if (port.front() != ':' || error != std::errc{} || at != end || result.port < 1 || result.port > 65535)
     refuse("a port is a whole number from 1 to 65535");
   return result;

@@ -3,11 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <string_view>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 
 namespace stagecraft::sg {
 
@@ -18,7 +18,7 @@ inline InputError platform_error(const std::string& file, std::string_view messa
   message = message.substr(0, message.find('\n'));
   if (message.starts_with(mark)) {
     message.remove_prefix(std::min(message.size(), message.find(':', mark.size()) + 1));
-    const auto [rest, error] = std::from_chars(message.data(), message.data() + message.size(), line);
+    const auto [rest, error] = from_chars(message.data(), message.data() + message.size(), line);
     if (error == std::errc{}) message.remove_prefix(rest - message.data());
     if (message.starts_with(": ")) message.remove_prefix(2);
   }

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 #include <fmt/core.h>
 
 #include "sim/config/units.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 #include "sim/interchange/imports/megatron_options.hpp"
 
@@ -329,7 +329,7 @@ std::optional<int> MegatronArguments::find_number(const std::string& name, int l
   const std::string text = word(name);
   int value = 0;
   const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const auto [stop, error] = from_chars(text.data(), end, value);
   if (error != std::errc{} || stop != end || value < 1 || value > limit)
     refuse(name, fmt::format("'{}' is not a whole number from 1 to {}", text, limit), "correct the file");
   return value;

@@ -1,11 +1,11 @@
 // Reads the model from Megatron-LM's arguments, as fields of the builder transformer, and how its experts are divided.
 
-#include <charconv>
 #include <cstdint>
 
 #include <fmt/core.h>
 
 #include "sim/config/units.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/interchange/imports/megatron_arguments.hpp"
@@ -234,7 +234,7 @@ class ModelReader {
       pattern.erase(0, list.size());
       if (!pattern.starts_with('*')) return 1;
       int count = 0;
-      const auto [stop, error] = std::from_chars(pattern.data() + 1, pattern.data() + pattern.size(), count);
+      const auto [stop, error] = from_chars(pattern.data() + 1, pattern.data() + pattern.size(), count);
       if (error != std::errc{}) return 0;
       pattern.erase(0, static_cast<std::size_t>(stop - pattern.data()));
       return count;

@@ -4,11 +4,11 @@
 #include "sim/interchange/imports/megatron_options.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <map>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 
@@ -86,7 +86,7 @@ bool is_real(std::string_view text) {
   if (text.starts_with("+-")) return false;
   if (text.starts_with('+')) text.remove_prefix(1);
   double value = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [stop, error] = from_chars(text.data(), text.data() + text.size(), value);
   return error != std::errc::invalid_argument && stop == text.data() + text.size();
 }
 

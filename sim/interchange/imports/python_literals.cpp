@@ -2,9 +2,10 @@
 
 #include "sim/interchange/imports/python_literals.hpp"
 
-#include <charconv>
 #include <cmath>
 #include <utility>
+
+#include "sim/core/from_chars.hpp"
 
 namespace stagecraft {
 
@@ -24,10 +25,10 @@ PythonRef python_literal(Json json, const PythonToken& token) {
 PythonRef python_number(const PythonToken& token) {
   const char *begin = token.text.data(), *end = begin + token.text.size();
   std::int64_t whole = 0;
-  if (const auto [at, error] = std::from_chars(begin, end, whole); error == std::errc{} && at == end)
+  if (const auto [at, error] = from_chars(begin, end, whole); error == std::errc{} && at == end)
     return python_literal(Json(whole), token);
   double value = 0;
-  const auto [at, error] = std::from_chars(begin, end, value);
+  const auto [at, error] = from_chars(begin, end, value);
   return error == std::errc{} && at == end ? python_literal(Json(value), token) : python_computed(token);
 }
 

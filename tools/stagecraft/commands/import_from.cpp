@@ -2,7 +2,6 @@
 // or table that it gives; import_traces.cpp, import_pipeedge.cpp and simgrid_files.cpp have further kinds.
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -15,6 +14,7 @@
 #include "models/pipedream_graph.hpp"
 #include "sim/core/activity.hpp"
 #include "sim/core/file.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 #include "sim/interchange/bridge.hpp"
 #include "sim/interchange/imports/huggingface.hpp"
@@ -38,7 +38,7 @@ std::map<std::string, std::int64_t> read_sizes(const std::vector<std::string>& w
       throw InputError(fmt::format("--set: '{}' gives no size to a dimension", word), "write NAME=512");
     const std::string number = word.substr(equals + 1);
     std::int64_t size = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), size);
+    const auto [end, error] = from_chars(number.data(), number.data() + number.size(), size);
     if (error != std::errc{} || end != number.data() + number.size() || size < 1 || size > kLargestSize)
       throw InputError(fmt::format("--set {}: '{}' is not a whole number from 1 to {}", word.substr(0, equals), number,
                                    kLargestSize));

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <thread>
@@ -18,6 +17,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 #include "sim/core/threads.hpp"
 
@@ -110,7 +110,7 @@ std::optional<Request> receive_request(int socket) {
   if (!request) return {};
   std::size_t length = 0;
   const std::string& said = request->body;
-  if (std::from_chars(said.data(), said.data() + said.size(), length).ec != std::errc() && !said.empty()) return {};
+  if (from_chars(said.data(), said.data() + said.size(), length).ec != std::errc() && !said.empty()) return {};
   if (length > kLargestBody) return {};
   text.erase(0, end + kEnd.size());
   while (text.size() < length)
