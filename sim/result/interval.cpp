@@ -10,6 +10,7 @@
 namespace stagecraft {
 
 std::string half_width_text(const PredictionInterval& interval) {
+  if (interval.half_width >= 1) return fmt::format("(up to {:.1f} times that)", 1 + interval.half_width);
   const double percent = 100 * interval.half_width;
   return fmt::format("± {:.{}f} %", percent, percent < 9.95 ? 1 : 0);
 }

@@ -163,6 +163,8 @@ TEST_CASE("only times from shapes have an interval, and a type that is not calib
 TEST_CASE("an interval is written behind the time") {
   CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 0.05, .class_name = {}}) == "58 ms ± 5.0 %");
   CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 0.123, .class_name = {}}) == "58 ms ± 12 %");
+  CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 2.6, .class_name = {}}) ==
+        "58 ms (up to 3.6 times that)");  // No time is 260 % shorter.
   CHECK(to_text(Seconds{0.058}, {}) == "58 ms");
 }
 
