@@ -19,7 +19,7 @@ constexpr std::size_t kMostListed = 4;
 /// "1,024".
 std::string with_commas(int number) {
   std::string text = std::to_string(number);
-  for (int place = static_cast<int>(text.size()) - 3; place > 0; place -= 3) text.insert(place, ",");
+  for (int place = static_cast<int>(text.size()) - 3; place > 0; place -= 3) text.insert(place, 1, ',');
   return text;
 }
 
