@@ -43,13 +43,15 @@ class CacheFlush {
 /// What an iteration touches between two updates, as far as that matters.
 std::size_t touched_bytes(const ProfileRequest&);
 
-/// Calls work(thread) on that number of threads at the same time, on the processors of a real run.
+/// Calls work(thread) on that number of threads at the same time, on the processors of a real run. Throws what the
+/// first of them that failed threw, after all have ended.
 void on_threads(int threads, const std::function<void(int thread)>& work);
 
 /// Calls once(thread, counts) on threads that begin each run together, so that each is measured in the company of the
 /// others: on the processors of a real run, for these seconds, and as often as the constants of layer_runs.hpp say.
-/// They meet once for each `block` of runs: members of a group wait for each other inside of the runs anyway.
+/// They meet once for each `block` of runs: members of a group wait for each other inside of the runs anyway. Where a
+/// thread throws, let_go() ends the waits of the others inside of their runs, and the exception is thrown.
 void repeat_together(int threads, double seconds, const std::function<void(int thread, bool counts)>& once,
-                     int block = 1);
+                     int block = 1, const std::function<void()>& let_go = {});
 
 }  // namespace stagecraft::real

@@ -36,6 +36,11 @@ class Communicators {
     if (!communicator) communicator = std::make_unique<ThreadCommunicator>(static_cast<int>(devices.size()), waits_);
     return {communicator.get(), static_cast<int>(std::find(devices.begin(), devices.end(), device) - devices.begin())};
   }
+  /// Ends the waits of all members.
+  void interrupt() {
+    waits_.interrupted = true;
+    for (const auto& [key, communicator] : communicators_) communicator->interrupt();
+  }
 
  private:
   GroupWaits waits_;
@@ -89,7 +94,8 @@ void measure_group_layers(const ProfileRequest& request, int samples, std::span<
   const auto runs = member_runs(request, samples, groups, weights, factory, communicators);
   // Between two runs, too, a member waits for the others in the next collective and nowhere else, as in a real run.
   repeat_together(
-      profile.threads, request.seconds, [&](int t, bool counts) { runs[t]->once(counts); }, kGroupBlock);
+      profile.threads, request.seconds, [&](int t, bool counts) { runs[t]->once(counts); }, kGroupBlock,
+      [&] { communicators.interrupt(); });
   std::vector<std::vector<GroupReadings>> of_devices;
   for (const auto& member : runs) of_devices.push_back(std::move(member->readings));
   put_group(request, samples, of_devices, profile);

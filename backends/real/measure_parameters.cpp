@@ -119,11 +119,15 @@ Seconds HostMemberTimer::time(int members, const std::function<void(const GroupM
   ThreadCommunicator group(members, waits);
   std::vector<std::vector<double>> of_members(members);
   std::vector<CacheFlush> flushes(members, CacheFlush(touched_bytes(request_)));
-  repeat_together(members, kSeconds, [&](int t, bool counts) {
+  const auto once_of = [&](int t, bool counts) {
     flushes[t]();
     const double begin = steady_seconds();
     once(members > 1 ? GroupMember{&group, t} : GroupMember{});
     if (counts) of_members[t].push_back(steady_seconds() - begin);
+  };
+  repeat_together(members, kSeconds, once_of, 1, [&] {
+    waits.interrupted = true;
+    group.interrupt();
   });
   return median_of_means(of_members);
 }
