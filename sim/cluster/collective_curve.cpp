@@ -9,6 +9,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/elementary.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -96,8 +97,8 @@ std::optional<Row3> solve(std::array<Row3, 3> a, Row3 b, unsigned fixed) {
 using Points = std::vector<CollectiveCurve::Point>;
 
 /// Distance, and slope, of point i + 1 from point i, in logarithms.
-double log_distance(const Points& p, std::size_t i) { return std::log(p[i + 1].bytes / p[i].bytes); }
-double log_slope(const Points& p, std::size_t i) { return std::log(p[i + 1].time / p[i].time) / log_distance(p, i); }
+double log_distance(const Points& p, std::size_t i) { return logarithm(p[i + 1].bytes / p[i].bytes); }
+double log_slope(const Points& p, std::size_t i) { return logarithm(p[i + 1].time / p[i].time) / log_distance(p, i); }
 
 /// The slope at a point that keeps a cubic monotone: the weighted harmonic mean of both sides (Fritsch and Butland,
 /// 1984); 0 where they have different signs, and that of the one side at an end.
@@ -113,10 +114,10 @@ double slope_at(const Points& p, std::size_t i) {
 
 /// The cubic between points i and i + 1.
 Seconds interpolate(const Points& p, std::size_t i, Bytes bytes) {
-  const double h = log_distance(p, i), s = std::log(bytes / p[i].bytes) / h, r = 1 - s;
-  const double log_time = (1 + 2 * s) * r * r * std::log(p[i].time.value) + s * r * r * h * slope_at(p, i) +
-                          s * s * (3 - 2 * s) * std::log(p[i + 1].time.value) - s * s * r * h * slope_at(p, i + 1);
-  return Seconds{std::exp(log_time)};
+  const double h = log_distance(p, i), s = logarithm(bytes / p[i].bytes) / h, r = 1 - s;
+  const double log_time = (1 + 2 * s) * r * r * logarithm(p[i].time.value) + s * r * r * h * slope_at(p, i) +
+                          s * s * (3 - 2 * s) * logarithm(p[i + 1].time.value) - s * s * r * h * slope_at(p, i + 1);
+  return Seconds{exponential(log_time)};
 }
 
 std::string quoted(const std::string& text) {

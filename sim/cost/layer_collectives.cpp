@@ -176,11 +176,16 @@ class CollectiveList {
   /// 1/S)^k) of these. This is the array that the members of equal place on all nodes exchange so that each row leaves
   /// as often.
   static Bytes across_nodes(Bytes bytes, const Operation& op, double nodes) {
-    const auto reached = [&](double among) { return among * (1 - std::pow(1 - 1 / among, op.active)); };
+    const auto missed = [&](double among) {  // Not std::pow, whose last bit depends on the machine.
+      double share = 1;
+      for (int k = 0; k < op.active; ++k) share *= 1 - 1 / among;
+      return share;
+    };
+    const auto reached = [&](double among) { return among * (1 - missed(among)); };
     const bool spans_nodes = op.groups > 0 && nodes > op.groups;
     const double limit = std::min(nodes, spans_nodes ? op.nodes * std::ceil(nodes / op.groups) : 1.0 * op.nodes);
-    const double others = op.nodes > 0 ? (spans_nodes ? reached(limit) : limit) * (nodes - 1) / nodes
-                                       : (nodes - 1) * (1 - std::pow(1 - 1 / nodes, op.active));
+    const double others =
+        op.nodes > 0 ? (spans_nodes ? reached(limit) : limit) * (nodes - 1) / nodes : (nodes - 1) * (1 - missed(nodes));
     return bytes * (others / op.active * nodes / (nodes - 1));
   }
 
