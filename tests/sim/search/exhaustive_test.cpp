@@ -78,8 +78,12 @@ bool compare(const std::string& file, const Strings& base, const Strings& schedu
   CAPTURE(join(first.sets, "; "));
   CHECK(!table.cut_short);
   CHECK(first.amount <= smallest * kRounding);
-  // Other planners may cut where `balanced` does not.
-  if (first.planner == "balanced") CHECK(first.amount >= smallest / kRounding);
+  // Other planners may cut where `balanced` does not; no setting has buckets of gradients, or devices of several nodes
+  // in another order.
+  Strings without_buckets = first.sets;
+  std::erase_if(without_buckets, [](const std::string& set) { return set.starts_with("run.gradient_buckets="); });
+  if (first.planner == "balanced" && join(first.sets, " ").find("devices:") == std::string::npos)
+    CHECK(amount_of(file, base, without_buckets, objective, limits) >= smallest / kRounding);
   CHECK(first.amount == doctest::Approx(amount_of(file, base, first.sets, objective, limits)).epsilon(1e-9));
   CHECK(table.bound <= first.amount * kRounding);
   return true;
