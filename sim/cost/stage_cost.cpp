@@ -126,27 +126,13 @@ Bytes workspace(const Layer& layer, const Degrees& d, const Load& load, double e
   return Bytes{each * largest + each * scores};
 }
 
-/// Weights, gradients and states of the optimizer on each device, without what FSDP gathers.
-MemoryUnits resident_memory(const DeviceParameters& parameters, const StageShape& stage, const Precision& p,
-                            const SoftwareStack& software) {
-  const auto bytes = [&](double each, bool sharded) {
-    const double dense = sharded ? stage.shards() : 1, experts = sharded ? stage.expert_shards() : 1;
-    return Bytes{each * (parameters.dense / dense + parameters.experts / experts)};
-  };
-  const bool drops_weights = stage.gathers_each_pass();
-  const double gradient = std::max(p.gradient, software.gradient_bytes + software.gradient_copy_bytes);
-  return {.weights = bytes(p.weight, drops_weights),
-          .gradients = bytes(gradient, stage.sums_each_pass()),
-          .optimizer = bytes(p.optimizer, stage.sharding != StateSharding::None)};
-}
-
 /// A stage that recomputes all keeps what enters it, if that is less than its stash.
 MemoryUnits memory_of(const StageShape& stage, const ModelGraph& model, const CostRules& rules, Bytes entering,
                       const Load& load) {
   const SoftwareStack& software = rules.software;
   const Degrees& d = stage.degrees;
   const Precision& p = model.precision;
-  MemoryUnits memory = resident_memory(device_parameters(stage, model), stage, p, software);
+  MemoryUnits memory = resident_memory(stage, model, software);
   Bytes largest_layer;
   const LayerShapes shapes(stage, model);
   for (const LayerId id : stage.layers) {
@@ -437,6 +423,20 @@ StageCost stage_cost(const CostTable& costs, const StageShape& stage, DeviceType
   if (!stage.vocabulary.empty())
     cost.vocabulary = std::make_shared<const StageCost>(vocabulary_cost(costs, stage, type, load));
   return cost;
+}
+
+MemoryUnits resident_memory(const StageShape& stage, const ModelGraph& model, const SoftwareStack& software) {
+  const Precision& p = model.precision;
+  const DeviceParameters parameters = device_parameters(stage, model);
+  const auto bytes = [&](double each, bool sharded) {
+    const double dense = sharded ? stage.shards() : 1, experts = sharded ? stage.expert_shards() : 1;
+    return Bytes{each * (parameters.dense / dense + parameters.experts / experts)};
+  };
+  const bool drops_weights = stage.gathers_each_pass();
+  const double gradient = std::max(p.gradient, software.gradient_bytes + software.gradient_copy_bytes);
+  return {.weights = bytes(p.weight, drops_weights),
+          .gradients = bytes(gradient, stage.sums_each_pass()),
+          .optimizer = bytes(p.optimizer, stage.sharding != StateSharding::None)};
 }
 
 MemoryUnits parameter_memory(double parameters, const Precision& precision) {

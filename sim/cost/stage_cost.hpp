@@ -85,6 +85,9 @@ StageCost stage_cost(const CostTable&, const StageShape&, DeviceTypeId device_ty
 /// What a layer adds to the ops of such a stage. An update belongs to the stage as a whole, as memory does.
 StageCost layer_cost(const CostTable&, const StageShape&, LayerId, DeviceTypeId, const Load&);
 
+/// Weights, gradients and states of the optimizer on each device, without what FSDP gathers.
+MemoryUnits resident_memory(const StageShape&, const ModelGraph&, const SoftwareStack&);
+
 /// Weights, gradients and states of the optimizer for this number of parameters.
 MemoryUnits parameter_memory(double parameters, const Precision&);
 

@@ -90,26 +90,28 @@ void ChoiceSearch::run_batch(const std::vector<int>& asked_batch) {
 }
 
 bool ChoiceSearch::waits_for_replay(const TaskResult& result) const {
-  return asked_.contended && result.trial && result.trial->result == TrialResult::Ran && !result.trial->choice.replayed;
+  return asked_.contended && result.trial && result.trial->result == TrialResult::Ran;
 }
 
 void ChoiceSearch::replay(std::vector<int> trials) {
   const auto choice = [&](int number) -> const Choice& { return results_[number].trial->choice; };
   std::stable_sort(trials.begin(), trials.end(), [&](int a, int b) { return choice(a).amount < choice(b).amount; });
   for (std::size_t next = 0; next < trials.size();) {
-    std::vector<int> few;
+    std::vector<int> few, jobs;  // Those of `few` that a saved search has not yet are jobs.
     for (; next < trials.size() && few.size() < kReplays; ++next) {
       const int number = trials[next];
-      if (ends_early())
+      if (choice(number).replayed)
+        few.push_back(number);
+      else if (ends_early())
         aside_.push_back(number);
       else if (is_worth(choice(number)))
-        few.push_back(number + kReplayJob), results_[number].done = false;
+        few.push_back(number), jobs.push_back(number + kReplayJob), results_[number].done = false;
       else
         take_in(number, results_[number]);
     }
-    if (!few.empty()) distribute(few);
-    for (const int job : few)
-      if (const int number = task_of(job); results_[number].done)
+    if (!jobs.empty()) distribute(jobs);
+    for (const int number : few)
+      if (results_[number].done)
         take_in(number, results_[number]);
       else
         aside_.push_back(number);
@@ -276,7 +278,7 @@ void ChoiceSearch::take_in_plan(const SearchTask& task, const TaskResult& result
   if (!result.candidate) return;
   const Candidate& c = *result.candidate;
   if (!c.bound.fits) {
-    if (table_.too_large++ == 0 || c.bound.memory < table_.least_memory) table_.least_memory = c.bound.memory;
+    leave_out_large(c.bound.memory);
     return;
   }
   const bool all_flush = std::all_of(policies_.begin(), policies_.end(),
@@ -288,6 +290,10 @@ void ChoiceSearch::take_in_plan(const SearchTask& task, const TaskResult& result
       add(std::move(next));
     else
       orders_.push_back(std::move(next));
+}
+
+void ChoiceSearch::leave_out_large(Bytes memory) {
+  if (table_.too_large++ == 0 || memory < table_.least_memory) table_.least_memory = memory;
 }
 
 void ChoiceSearch::take_in_trial(const SearchTask& task, const Trial& trial) {

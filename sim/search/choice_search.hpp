@@ -100,7 +100,8 @@ class ChoiceSearch {
   void evaluate(std::vector<int> batch);
   /// Evaluates on the workers of all processes.
   void distribute(const std::vector<int>& jobs);
-  /// Simulates with contention what is worth it after each few of them, the shortest first, and takes all in.
+  /// Simulates with contention what is worth it after each few of them, the shortest first, and takes all in, what a
+  /// saved search has in the same order.
   void replay(std::vector<int> trials);
   bool waits_for_replay(const TaskResult&) const;
   /// What another process has to know to do a job.
@@ -110,6 +111,8 @@ class ChoiceSearch {
   std::optional<Trial> saved_trial(const SearchTask& task) const;
   void take_in(int number, const TaskResult& result);
   void take_in_plan(const SearchTask& task, const TaskResult& result);
+  /// Counts a plan that needs more memory than a device has, whatever the order of work.
+  void leave_out_large(Bytes memory);
   void take_in_trial(const SearchTask& task, const Trial& trial);
   void keep(const Combination& combination, Choice c);
   static void put(const Choice& c, std::vector<Choice>& front);

@@ -143,13 +143,18 @@ void ChoiceSearch::search() {
   run_published();
   begin_phase("listing plans");
   list_plans();
-  for (const PlanVariant& v : variants_.list)
+  for (const PlanVariant& v : variants_.list) {
+    if (v.memory > largest_capacity_) {
+      leave_out_large(v.memory), ++table_.plans;
+      continue;
+    }
     add({.variant = &v,
          .bound = v.bound,
          .amount = v.amount,
          .memory = v.memory,
          .devices = v.devices,
          .effort = v.searches || v.is_unusual});
+  }
   begin_phase(objective_.is_time()                  ? "shortest period"
               : asked_.objective == Objective::Cost ? "lowest cost"
                                                     : "lowest energy");

@@ -455,10 +455,8 @@ class VariantMaker {
     } catch (const InputError&) {  // A layer cannot be divided so.
       return;
     }
-    const bool is_whole = v.plan.group.group() == 1 && v.plan.sharding == StateSharding::None;
     const bool is_on_devices = !v.plan.offload || v.plan.offload->optimizer == 0;
-    if (ranks > 0 && is_whole && is_on_devices)
-      v.memory = work_.memory(v.plan, ranks, v.packs);  // Its bound knows undivided states alone.
+    if (ranks > 0 && is_on_devices) v.memory = work_.memory(v.plan, ranks, v.packs);
     made_.list.push_back(std::move(v));
   }
 

@@ -327,17 +327,28 @@ bool count_ranks(const Degrees& degrees, const std::vector<DeviceId>& devices, c
   return is_mixed;
 }
 
+/// A device waits for its host while it does nothing else. Between slower devices a collective takes longer, so that
+/// wait is shorter, and where a pair of ops hides the collective neither counts.
+void leave_launches_out(StageCost& c) {
+  if (c.written() != Written::Exchanges && c.written() != Written::Braided) return;
+  EachPass<TimeByClass>& p = c.passes;
+  for (TimeByClass* pass : {&p.forward, &p.input_gradient, &p.weight_gradient, &p.backward, &p.recompute})
+    pass->launches = {};
+}
+
 /// Micro-batches that replicas run at the same time.
 int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? std::max(1, spec.replicas) : 1; }
 
 }  // namespace
 
-WorkBound::WorkBound(const PlannedExperiment& configured) : configured_(configured) {
-  const ModelGraph& model = configured.model();
-  std::vector<LayerId> everything;
-  for (const LayerId l : model.layers.ids()) everything.push_back(l);
-  const MemoryUnits units = parameter_memory(parameters_of(everything, model), model.precision);
-  resident_ = units.weights + units.gradients + units.optimizer;
+Bytes WorkBound::resident(const PlanSpec& spec, int ranks) {
+  const auto [entry, is_new] = resident_.try_emplace(fmt::format("{} replicas{}", spec.replicas, group_text(spec)));
+  if (!is_new) return entry->second;
+  StageShape whole = spec.shape(ranks);  // All layers in one stage.
+  whole.reshard = whole.sharding == StateSharding::Weights;  // The framework may choose it, and less is kept then.
+  for (const LayerId l : configured_.model().layers.ids()) whole.layers.push_back(l);
+  const MemoryUnits units = resident_memory(whole, configured_.model(), configured_.experiment.software());
+  return entry->second = units.weights + units.gradients + units.optimizer;
 }
 
 Bytes WorkBound::memory(const PlanSpec& spec, int ranks, const PackChoice& packs) {
@@ -349,13 +360,15 @@ Bytes WorkBound::memory(const PlanSpec& spec, int ranks, const PackChoice& packs
     for (const auto& [one, share] : mean_loads_of(spec, packs).shares)
       if (tokens(one) > tokens(load)) load = one;
   }
-  const auto [entry, is_new] = stashes_.try_emplace({load, static_cast<int>(recomputation)});
+  const auto [entry, is_new] = stashes_.try_emplace({load, static_cast<int>(recomputation), group_text(spec)});
   // A stage that recomputes all keeps what enters it, which its layers do not say.
-  if (is_new && recomputation != Recomputation::Full)
+  if (is_new && recomputation != Recomputation::Full) {
+    const Degrees degrees = spec.shape(ranks).degrees;
+    const CostRules* const rules = configured_.experiment.rules.get();
     for (const LayerId l : configured_.model().layers.ids())
-      entry->second +=
-          layer_memory(configured_.model(), l, recomputation, load, {}, configured_.experiment.rules.get()).stash;
-  return (resident_ + entry->second) * (1.0 / ranks);
+      entry->second += layer_memory(configured_.model(), l, recomputation, load, degrees, rules).stash;
+  }
+  return (resident(spec, ranks) + entry->second) * (1.0 / ranks);
 }
 
 WorkBound::ReplicaLoads WorkBound::loads_of(const PlanSpec& spec, const PackChoice& packs, bool of_largest) const {
@@ -398,7 +411,8 @@ const WorkBound::LayerSeconds& WorkBound::layers(const PlanSpec& spec, int ranks
     double& lower_bound = times.lower_bound.emplace_back(0);
     double& instructions = times.instructions.emplace_back(0);
     for (const auto& [load, share] : loads.shares) {
-      const StageCost c = layer_cost(costs, shape, l, type, load);
+      StageCost c = layer_cost(costs, shape, l, type, load);
+      leave_launches_out(c);
       lower_bound += share * seconds(least_times(c));
       instructions += share * seconds(times_in_op(c));
     }

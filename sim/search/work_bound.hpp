@@ -16,7 +16,7 @@ namespace stagecraft {
 /// layers could be split. It needs no planner, so that thousands of plans can wait in a queue until it is their turn.
 class WorkBound {
  public:
-  explicit WorkBound(const PlannedExperiment&);
+  explicit WorkBound(const PlannedExperiment& configured) : configured_(configured) {}
 
   /// A chain of stages on `ranks` equal shares of these devices, in this order, for one micro-batch; where these are
   /// packs, for the mean of them. `copies` of every stage divide the micro-batches: 2 where a schedule runs the model
@@ -27,8 +27,8 @@ class WorkBound {
   double price(const PlanSpec&, int ranks, const std::vector<DeviceId>& devices, const SearchObjective&,
                const PackChoice&);
 
-  /// The fullest of `ranks` devices without groups keeps at least its share of all weights, gradients and states of the
-  /// optimizer, and of the stash of a micro-batch: of the pack with the most tokens.
+  /// The fullest device of `ranks` equal shares keeps at least the mean of all weights, gradients and states of the
+  /// optimizer as groups and replicas divide them, and of the stash of a micro-batch: of the pack with the most tokens.
   Bytes memory(const PlanSpec&, int ranks, const PackChoice&);
 
  private:
@@ -50,12 +50,14 @@ class WorkBound {
   using LayerKey = std::tuple<int, int, std::string>;
   static LayerKey layer_key(const PlanSpec&, int ranks, const ReplicaLoads&);
   const LayerSeconds& layers(const PlanSpec&, int ranks, const ReplicaLoads&, DeviceTypeId);
+  /// Weights, gradients and states of the optimizer of the whole model, on each device of a group.
+  Bytes resident(const PlanSpec&, int ranks);
 
   const PlannedExperiment& configured_;
   std::map<std::pair<LayerKey, DeviceTypeId>, LayerSeconds> layers_;
   std::map<std::tuple<LayerKey, int, std::vector<int>>, Seconds> bounds_;  ///< [, copies, ranks by type]
-  std::map<std::pair<Load, int>, Bytes> stashes_;                          ///< [load, kind of recomputation]
-  Bytes resident_;  ///< Weights, gradients and optimizer states of the whole model.
+  std::map<std::tuple<Load, int, std::string>, Bytes> stashes_;            ///< [load, kind of recomputation, group]
+  std::map<std::string, Bytes> resident_;                                  ///< [replicas and group]
 };
 
 /// What the devices of a plan do and keep whatever the order of work.
