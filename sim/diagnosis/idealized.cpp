@@ -4,6 +4,7 @@
 #include "sim/diagnosis/idealized.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -82,22 +83,32 @@ bool are_comparable(const Plan& plan) {
          });
 }
 
-/// Ops with the same number take as long as they do in the mean.
+/// A sum of numbers, with what rounding takes from it (Neumaier, 1974), so that each number twice gives twice the sum.
+struct ExactSum {
+  double sum = 0, lost = 0;
+  std::int64_t count = 0;
+
+  void add(double number) {
+    const double next = sum + number;
+    lost += std::abs(sum) >= std::abs(number) ? (sum - next) + number : (number - next) + sum;
+    sum = next, ++count;
+  }
+  double mean() const { return (sum + lost) / static_cast<double>(count); }
+};
+
+/// Ops with the same number take as long as they do in the mean, which is the same for one of equal replicas and for
+/// all.
 template <class NumberOf>
 void equalize(Program& program, NumberOf&& number_of) {
-  std::vector<std::pair<double, std::int64_t>> sums;
+  std::vector<ExactSum> sums;
   for (const Instruction& i : program.instructions)
     if (i.is_compute()) {
       const std::size_t number = number_of(i);
       if (number >= sums.size()) sums.resize(number + 1);
-      auto& [sum, count] = sums[number];
-      sum += i.duration.value, ++count;
+      sums[number].add(i.duration.value);
     }
   for (Instruction& i : program.instructions)
-    if (i.is_compute()) {
-      const auto& [sum, count] = sums[number_of(i)];
-      i.duration = {sum / static_cast<double>(count)};
-    }
+    if (i.is_compute()) i.duration = Seconds{sums[number_of(i)].mean()};
 }
 
 /// Each kind of op takes as long in every stage as it does on the mean of the stages. Micro-batches with loads of their
