@@ -3,7 +3,7 @@
 namespace stagecraft {
 
 /// The natural logarithm and the exponential function from sums and products alone, within two units of the last bit.
-/// Those of the C libraries differ in that bit, even of one library on processors with and without fused products, and
+/// The C libraries differ in that bit, even one library on processors with and without fused products, and
 /// a simulation has the same bits everywhere.
 double logarithm(double x);
 double exponential(double x);

@@ -83,32 +83,30 @@ bool are_comparable(const Plan& plan) {
          });
 }
 
-/// A sum of numbers, with what rounding takes from it (Neumaier, 1974), so that each number twice gives twice the sum.
-struct ExactSum {
-  double sum = 0, lost = 0;
-  std::int64_t count = 0;
-
-  void add(double number) {
-    const double next = sum + number;
-    lost += std::abs(sum) >= std::abs(number) ? (sum - next) + number : (number - next) + sum;
-    sum = next, ++count;
-  }
-  double mean() const { return (sum + lost) / static_cast<double>(count); }
-};
+/// Adds to a sum and to what rounding takes from it (Neumaier, 1974), so that each number twice gives twice the sum.
+void add_exactly(double number, double& sum, double& lost) {
+  const double next = sum + number;
+  lost += std::abs(sum) >= std::abs(number) ? (sum - next) + number : (number - next) + sum;
+  sum = next;
+}
 
 /// Ops with the same number take as long as they do in the mean, which is the same for one of equal replicas and for
 /// all.
 template <class NumberOf>
 void equalize(Program& program, NumberOf&& number_of) {
-  std::vector<ExactSum> sums;
+  std::vector<std::tuple<double, double, std::int64_t>> sums;  // Also what rounding took, and how many they are.
   for (const Instruction& i : program.instructions)
     if (i.is_compute()) {
       const std::size_t number = number_of(i);
       if (number >= sums.size()) sums.resize(number + 1);
-      sums[number].add(i.duration.value);
+      auto& [sum, lost, count] = sums[number];
+      add_exactly(i.duration.value, sum, lost), ++count;
     }
   for (Instruction& i : program.instructions)
-    if (i.is_compute()) i.duration = Seconds{sums[number_of(i)].mean()};
+    if (i.is_compute()) {
+      const auto& [sum, lost, count] = sums[number_of(i)];
+      i.duration = {(sum + lost) / static_cast<double>(count)};
+    }
 }
 
 /// Each kind of op takes as long in every stage as it does on the mean of the stages. Micro-batches with loads of their

@@ -342,7 +342,7 @@ int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? 
 }  // namespace
 
 Bytes WorkBound::resident(const PlanSpec& spec, int ranks) {
-  const auto [entry, is_new] = resident_.try_emplace(fmt::format("{} replicas{}", spec.replicas, group_text(spec)));
+  const auto [entry, is_new] = resident_.try_emplace(fmt::format("{}{}", spec.replicas, group_text(spec)));
   if (!is_new) return entry->second;
   StageShape whole = spec.shape(ranks);  // All layers in one stage.
   whole.reshard = whole.sharding == StateSharding::Weights;  // The framework may choose it, and less is kept then.
