@@ -5,8 +5,8 @@
 
 Prints Markdown: errors of each file of scenarios/predictions, next to one rate for each device type and to the closed form that was
 here before (tests/sim/published/closed_form_predictions.csv); the same with the numbers that were fitted to a source replaced by what
-one would take without it, and how many of its runs the 80 % interval holds that is printed then; ranking; and each fitted number with
-the errors without it. FOLDER keeps simulations, so that a second run is quick; without one they are in that of the user."""
+one would take without it, and how many of its runs the 80 % interval holds that is printed then; errors of scenarios/unseen; ranking; and each
+fitted number with the errors without it. FOLDER keeps simulations, so that a second run is quick; without one they are in that of the user."""
 import csv
 import math
 import os
@@ -20,6 +20,7 @@ import tempfile
 import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+SETS, UNSEEN = ROOT / "scenarios/predictions", ROOT / "scenarios/unseen/predictions"
 BRIDGE = ("nemo", "megatron-bridge", "megatron-bridge-experts")  # Tables of one document.
 COVERAGE = 0.8
 SMALL = 1.4e9  # Parameters; as in sim/published/error_classes.cpp.
@@ -70,7 +71,8 @@ BASES = {"nemo-2024": "nemo", "megatron-bridge-overlap": "megatron-bridge", "meg
 
 def read_rows(name):
     """The file of a set, and its rows as maps of all their fields."""
-    file = yaml.safe_load((ROOT / f"scenarios/predictions/{name}.yaml").read_text())
+    folder = next(f for f in (SETS, UNSEEN) if (f / f"{name}.yaml").exists())
+    file = yaml.safe_load((folder / f"{name}.yaml").read_text())
     rows = [{**file["run"], **dict(zip(file["columns"], row))} for row in file["rows"]]
     return file, [{**file.get("models", {}).get(row.get("model"), {}), **row} for row in rows]
 
@@ -256,6 +258,21 @@ def print_left_out(simulations, shipped, rows):
     table(["source", "n", "median", "90 %", "MAPE", "mean", "within 10 %", "half width", "held"], lines)
 
 
+def print_unseen(simulations, shipped, rows):
+    print("## Sources that no interval and no other source's number has seen\n\nThe files of scenarios/unseen as they are; the interval is that of another "
+          "source with the same device type and framework,\nor of unknown software.\n")
+    names = sorted(p.stem for p in UNSEEN.glob("*.yaml"))
+    errors_of, rows_of = simulations.errors(names), {name: read_rows(name)[1] for name in names}
+    lines, held_all = [], 0
+    for name, errors in errors_of.items():
+        held, width = coverage_left_out(name, errors, shipped, {**rows, **rows_of})
+        held_all += held
+        lines.append([name, str(len(errors)), *cells(summary(errors)), f"{100 * width:.1f} %", f"{held}, {100 * held / len(errors):.0f} %"])
+    every = [e for errors in errors_of.values() for e in errors]
+    lines.append(["all", str(len(every)), *cells(summary(every)), "", f"{held_all}, {100 * held_all / len(every):.0f} %"])
+    table(["source", "n", "median", "90 %", "MAPE", "mean", "within 10 %", "half width", "held"], lines)
+
+
 def print_fits(simulations, shipped):
     print("## Fitted numbers\n\nMAPE in percent of the runs of these files, with the number and without it.\n")
     lines = []
@@ -269,7 +286,7 @@ def print_fits(simulations, shipped):
 def main():
     sys.stdout.reconfigure(line_buffering=True)  # The last table takes minutes.
     simulations = Simulations(os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None)
-    names = sorted(p.stem for p in (ROOT / "scenarios/predictions").glob("*.yaml"))
+    names = sorted(p.stem for p in SETS.glob("*.yaml"))
     rows = {name: read_rows(name)[1] for name in names}
     shipped = simulations.errors(names)
     text = simulations.text("predictions", "--wide")
@@ -277,6 +294,7 @@ def main():
     one_rate = {line[0]: line[-2] for line in tables if "|" in line and line[0] in rows}
     print_errors(shipped, rows, one_rate)
     print_left_out(simulations, shipped, rows)
+    print_unseen(simulations, shipped, rows)
     print("## Ranking\n\n```\n" + text[text.index("Which of two divisions"):text.index("Memory of the fullest")].strip() + "\n```\n")
     for (device, number_format), (n, rank) in utilization_ranks(rows["llm-foundry"], shipped["llm-foundry"]).items():
         print(f"llm-foundry on {device} in {number_format}, {n} runs: rank correlation of MFU {'-' if rank is None else f'{rank:.2f}'}")
