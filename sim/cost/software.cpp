@@ -75,6 +75,9 @@ constexpr Seconds kDeepSpeedLaunch{54e-6};  // Fitted to 872 runs of vTrain on 2
 constexpr Seconds kMegatronLaunch{150e-6};
 // Fitted to runs of Megatron-Bridge with experts, and bounded by 19 dense runs of SimuMax, which take longer with more.
 constexpr Seconds kBridgeLaunch{110e-6};
+// Without torch.compile norms and rotations stand for all kernels between products: casts to fp32 and back, sums,
+// copies. Runs of fms-fsdp with and without it give 17, and of torchtitan 11 (scenarios/unseen).
+constexpr double kEagerTraffic = 14;
 
 SoftwareStack megatron_2021(std::string_view name, std::string_view summary, std::string_view source) {
   SoftwareStack s{name, summary, source};
@@ -191,6 +194,17 @@ SoftwareStack torchtitan() {
   s.exchange_multiprocessors = 20;
   s.loss_forward_traffic = 24;
   s.loss_backward_traffic = 10;
+  return s;
+}
+
+/// What scripts with PyTorch's FSDP, DDP or DeepSpeed's ZeRO run, such as those on networks of Hugging Face.
+SoftwareStack pytorch_eager() {
+  SoftwareStack s = torchtitan();
+  s.name = "pytorch-eager";
+  s.summary = "PyTorch without torch.compile: FSDP, DDP or ZeRO, FlashAttention 2, many kernels between products";
+  s.source = "foundation-model-stack/fms-fsdp and pytorch/torchtitan, runs with and without torch.compile";
+  s.releases = {};
+  s.norm_traffic = kEagerTraffic;
   return s;
 }
 
@@ -349,6 +363,7 @@ std::span<const SoftwareStack> software_stacks() {
         with_overlap(nemo(), "nemo-2024", "NeMo of 2024 and 2025", "NVIDIA/NeMo 24.07 to 25.07", {}),
         megatron_no_overlap(),
         titan,
+        pytorch_eager(),
         llm_foundry(),
         with_overlap(titan, "torchtitan-async-tp", "torchtitan with asynchronous tensor parallelism",
                      "pytorch/torchtitan, benchmarks of Llama 3.1 70B on H100: async TP hides 41 to 47 % of what TP "

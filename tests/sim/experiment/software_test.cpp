@@ -125,6 +125,7 @@ TEST_CASE("facts of a stack are replaced one by one") {
   CHECK(!stack("{base: torchtitan, attention: eager}").fused_attention);
   CHECK(stack("{base: torchtitan, fsdp_overlap: 0.25}").pass_overlap == 0.25);
   CHECK(stack("{base: torchtitan, norm_traffic: 5}").norm_traffic == 5);
+  CHECK(stack("{base: pytorch-eager}").norm_traffic == 14);  // scenarios/unseen/README.md says what it was fitted to.
   CHECK(stack("{base: megatron-core, release: 0.12.1}").release == "0.12");
   CHECK_FALSE(stack("{base: megatron-core, release: 0.11}").weights_in_experts);
   CHECK(stack("{base: megatron-core, fused_loss: false}").loss_forward_traffic == stack("nemo").loss_forward_traffic);
