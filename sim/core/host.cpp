@@ -12,8 +12,10 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <utility>
 
 #include "sim/core/numbers.hpp"
+#include "sim/core/thread_scope.hpp"
 
 namespace stagecraft {
 
@@ -39,12 +41,36 @@ void keep_freed_memory() {
 #endif
 }
 
+#ifdef __linux__
+namespace {
+
+constexpr std::uintptr_t kHugePage = std::uintptr_t{2} << 20;
+
+/// The first address of the huge pages that lie inside of a block, and the one after them.
+std::pair<std::uintptr_t, std::uintptr_t> huge_pages_in(void* start, std::size_t bytes) {
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  const std::uintptr_t first = (address + kHugePage - 1) / kHugePage * kHugePage;
+  return {first, std::max(first, (address + bytes) / kHugePage * kHugePage)};
+}
+
+}  // namespace
+#endif
+
 void prefer_huge_pages([[maybe_unused]] void* start, [[maybe_unused]] std::size_t bytes) {
 #ifdef __linux__
-  constexpr std::uintptr_t huge = std::uintptr_t{2} << 20;
-  const auto first = (reinterpret_cast<std::uintptr_t>(start) + huge - 1) / huge * huge;
-  const auto last = (reinterpret_cast<std::uintptr_t>(start) + bytes) / huge * huge;
-  if (bytes > 2 * huge && last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+  const auto [first, last] = huge_pages_in(start, bytes);
+  if (bytes > 2 * kHugePage && last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+#endif
+}
+
+void clear_pages([[maybe_unused]] void* start, [[maybe_unused]] std::size_t bytes,
+                 [[maybe_unused]] std::size_t instructions) {
+#ifdef MADV_POPULATE_WRITE  // Linux 5.14; an older one refuses it, and pages are then cleared as they are used.
+  if (threads_for(instructions) == 1) return;
+  const auto [first, last] = huge_pages_in(start, bytes);
+  run_parts(instructions, static_cast<int>((last - first) / kHugePage), [begin = first](int page) {
+    madvise(reinterpret_cast<void*>(begin + page * kHugePage), kHugePage, MADV_POPULATE_WRITE);
+  });
 #endif
 }
 

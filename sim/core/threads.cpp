@@ -39,6 +39,7 @@ void run_tasks(int count, int threads, const std::function<void(int)>& task) {
         task(i);
       } catch (...) {
         errors[i] = std::current_exception();
+        next = count;  // Tasks with smaller numbers have begun, so the smallest number with an exception is among them.
       }
     }
   };
