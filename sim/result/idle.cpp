@@ -18,7 +18,7 @@ bool goes_forward(const Program& p, const Instruction& i) {
 
 /// Iterations between two drains belong together.
 int group_of(const Program& p, const Instruction& i) {
-  return p.drain_every > 0 ? p.iteration_of(i) / p.drain_every : 0;
+  return p.drain_every > 0 && p.iterations > 1 ? p.iteration_of(i) / p.drain_every : 0;
 }
 
 /// In each group a device fills up to its first op that is no forward, and drains after its last forward. A program

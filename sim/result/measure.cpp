@@ -6,6 +6,7 @@
 
 #include "sim/core/numbers.hpp"
 #include "sim/core/stop_point.hpp"
+#include "sim/core/thread_scope.hpp"
 #include "sim/result/link_use.hpp"
 #include "sim/result/memory.hpp"
 #include "sim/result/report.hpp"
@@ -16,14 +17,38 @@ namespace {
 class Measurement {
  public:
   Measurement(const Program& program, const Timeline& timeline, const Cluster& cluster)
-      : p_(program), t_(timeline), cluster_(cluster) {
+      : p_(program), t_(timeline), cluster_(cluster), worked_(program.devices, 0), warm_(worked_) {
     report_.devices.resize(p_.devices);
   }
 
   Report run() {
-    times();
     if (!t_.instruction_times) return iterations_only();
-    computing();
+    // The memory of a device depends on nothing else, and that of all devices takes as long as everything else.
+    const MemoryHistory history(p_, t_);
+    IdVector<DeviceId, MemoryPeak> peaks(p_.devices);
+    run_parts(p_.size(), 1 + p_.devices, [&](int part) {
+      if (part == 0) return all_but_memory();
+      const DeviceId d{part - 1};
+      peaks[d] = history.peak(d, cluster_);
+    });
+    copy_to_counterparts(p_, peaks);
+    for (const DeviceId d : peaks.ids()) report_.devices[d].memory = peaks[d];
+    report_.host_peaks = host_peaks(p_, t_, cluster_);
+    return std::move(report_);
+  }
+
+  Report only_times() {
+    run_parts(p_.size(), 2, [&](int part) { part == 0 ? times() : work(); });
+    use_of_devices();
+    if (p_.iterations > 0 && p_.size() > 0) summary();
+    return std::move(report_);
+  }
+
+ private:
+  void all_but_memory() {
+    times();
+    work();
+    use_of_devices();
     stop_point();
     if (p_.iterations > 0 && p_.size() > 0) summary();
     links();
@@ -32,20 +57,11 @@ class Measurement {
     report_.rates = device_rates(p_, report_.throughput);
     if (p_.size() > 0) classes();
     stop_point();
-    memory();
-    return std::move(report_);
   }
 
-  Report only_times() {
-    times();
-    computing();
-    if (p_.iterations > 0 && p_.size() > 0) summary();
-    return std::move(report_);
-  }
-
- private:
   /// When only whole iterations were timed, everything within them is unknown: NaN.
   Report iterations_only() {
+    times();
     constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
     for (const Instruction& i : p_.instructions) report_.devices[i.device].used |= i.is_compute();
     if (report_.period.value > 0) report_.throughput = p_.samples() / report_.period.value;
@@ -62,6 +78,8 @@ class Measurement {
     return std::move(report_);
   }
 
+  /// Without a division where there is one iteration.
+  int iteration_of(const Instruction& i) const { return p_.iterations == 1 ? 0 : p_.iteration_of(i); }
   double start(InstructionId i) const { return t_.start[i]; }
   double end(InstructionId i) const { return t_.end[i]; }
 
@@ -72,7 +90,7 @@ class Measurement {
     report_.drains = true;
     for (const InstructionId n : p_.instructions.ids()) {
       const Instruction& i = p_.at(n);
-      const int iteration = p_.iteration_of(i);
+      const int iteration = iteration_of(i);
       const std::size_t k = iteration;
       last[k] = std::max(last[k], t_.end[n]);
       if (i.is_compute() || begins_op(i)) first[k] = std::min(first[k], t_.start[n]);
@@ -144,9 +162,8 @@ class Measurement {
 
   /// What each device is busy with: its ops, and the collectives of its ops that it does not compute next to. Whether
   /// these are a part of the op or instructions of their own makes no difference.
-  void computing() {
-    IdVector<DeviceId, double> total(report_.devices.size(), 0), warm(total),
-        counted(report_.devices.size(), -kInfinity);
+  void work() {
+    IdVector<DeviceId, double> counted(report_.devices.size(), -kInfinity);
     for (const InstructionId n : p_.instructions.ids()) {
       const Instruction& i = p_.at(n);
       const bool waits = begins_op(i) && !p_.collective(i).hidden;
@@ -155,23 +172,25 @@ class Measurement {
       const double took =
           waits ? std::max(0.0, t_.end[n] - std::max(t_.start[n], counted[d])) : t_.end[n] - t_.start[n];
       if (waits) counted[d] = std::max(counted[d], t_.end[n]);
-      total[d] += took;
-      (p_.iteration_of(i) > 0 ? warm[d] : report_.devices[d].busy.value) += took;
+      worked_[d] += took;
+      (iteration_of(i) > 0 ? warm_[d] : report_.devices[d].busy.value) += took;
       report_.devices[d].used |= i.is_compute();
     }
-    copy_to_counterparts(p_, total);
+  }
+
+  /// The share of the run in which devices work, and the energy that they take.
+  void use_of_devices() {
+    copy_to_counterparts(p_, worked_);
     copy_to_counterparts(p_, report_.devices);
-    for (const double t : total) mean_work_ = std::max(mean_work_, t / std::max(1, p_.iterations));
-    for (const double w : warm) warm_ = std::max(warm_, w / std::max(1, p_.iterations - 1));
     const double length = report_.length.value;
     const int copies = p_.counterparts.empty() ? p_.copies : 1;
-    for (const DeviceId d : total.ids()) {
+    for (const DeviceId d : worked_.ids()) {
       DeviceReport& r = report_.devices[d];
-      r.utilisation = length > 0 ? total[d] / length : 0;
+      r.utilisation = length > 0 ? worked_[d] / length : 0;
       if (!r.used || !cluster_.devices.contains(d)) continue;
       const DeviceType& type = cluster_.type_of(d);
       const int devices = copies * (p_.group_sizes.empty() ? p_.group : p_.group_sizes[d]);
-      r.energy = devices * (type.busy * Seconds{total[d]} + type.idle * Seconds{length - total[d]});
+      r.energy = devices * (type.busy * Seconds{worked_[d]} + type.idle * Seconds{length - worked_[d]});
       report_.energy += r.energy;
     }
   }
@@ -183,8 +202,8 @@ class Measurement {
     if (p_.iterations > 1 && !measured() && p_.load_iterations == 1)
       report_.period = std::max(report_.period, Seconds{busiest});
     const double period = report_.period.value;
-    if (measured() && p_.iterations > 1) busiest = warm_;
-    if (!report_.iterations.empty()) busiest = mean_work_;
+    if (measured() && p_.iterations > 1) busiest = *std::max_element(warm_.begin(), warm_.end()) / (p_.iterations - 1);
+    if (!report_.iterations.empty()) busiest = *std::max_element(worked_.begin(), worked_.end()) / p_.iterations;
     // Where the clocks of processes differ, or some iterations were slow, a device may have more work than the measured
     // period is long: it is then never idle.
     if (period > 0) report_.steady_bubble = std::max(0.0, 1 - busiest / period);
@@ -312,21 +331,14 @@ class Measurement {
     return best;
   }
 
-  void memory() {
-    IdVector<DeviceId, MemoryPeak> peaks = MemoryHistory(p_, t_).peaks(cluster_);
-    copy_to_counterparts(p_, peaks);
-    for (const DeviceId d : peaks.ids()) report_.devices[d].memory = peaks[d];
-    report_.host_peaks = host_peaks(p_, t_, cluster_);
-  }
-
   const Program& p_;
   const Timeline& t_;
   const Cluster& cluster_;
   double begin_ = 0;
-  double mean_work_ = 0;  ///< Work of the busiest device in an iteration, in the mean of all.
-  double warm_ = 0;       ///< Work of the busiest device in an iteration, without the first iteration.
-  TimeSpan first_;        ///< The first iteration.
-  TimeSpan periods_;      ///< The iterations that stand for all.
+  IdVector<DeviceId, double> worked_;  ///< Seconds that each device was busy with its work.
+  IdVector<DeviceId, double> warm_;    ///< The part of it after the first iteration.
+  TimeSpan first_;                     ///< The first iteration.
+  TimeSpan periods_;                   ///< The iterations that stand for all.
   Report report_;
 };
 

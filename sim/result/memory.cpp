@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "sim/core/thread_scope.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -25,30 +27,31 @@ struct Event {
   bool takes;
 };
 
-/// The events of all lists in order of time. What ends at a moment makes room for what starts then; events of one
-/// moment are otherwise in the order of their buffers. Each list is usually in order of time already.
-std::vector<Event> in_moments(std::span<std::vector<Event>> lists) {
+/// Calls visit(time, events) for each moment, in order of time. What ends at a moment makes room for what starts then;
+/// events of one moment are otherwise in the order of their buffers. Each list is usually in order of time already.
+template <class Visit>
+void for_each_moment(std::span<std::vector<Event>> lists, Visit&& visit) {
   constexpr auto is_earlier = [](const Event& a, const Event& b) { return a.time < b.time; };
-  std::size_t size = 0;
-  for (const std::vector<Event>& list : lists) size += list.size();
-  std::vector<Event> events(size), merged(size);
-  std::size_t done = 0;
+  std::vector<std::span<const Event>> left;
   for (std::vector<Event>& list : lists) {
     if (!std::is_sorted(list.begin(), list.end(), is_earlier)) std::sort(list.begin(), list.end(), is_earlier);
-    Event *const first = events.data(), *const other = list.data();
-    std::merge(first, first + done, other, other + list.size(), merged.data(), is_earlier);
-    std::swap(events, merged);
-    done += list.size();
+    if (!list.empty()) left.emplace_back(list);
   }
-  for (auto first = events.begin(); first != events.end();) {
-    auto last = first;
-    for (; last != events.end() && is_one_moment(first->time, last->time); ++last) last->time = first->time;
-    std::sort(first, last, [](const Event& a, const Event& b) {
-      return a.takes != b.takes ? b.takes : std::less<>()(a.buffer, b.buffer);
-    });
-    first = last;
+  std::vector<Event> moment;
+  while (!left.empty()) {
+    double time = left.front().front().time;
+    for (const std::span<const Event> list : left) time = std::min(time, list.front().time);
+    moment.clear();
+    for (std::span<const Event>& list : left)
+      for (; !list.empty() && is_one_moment(time, list.front().time); list = list.subspan(1))
+        moment.push_back(list.front());
+    std::erase_if(left, [](std::span<const Event> list) { return list.empty(); });
+    if (moment.size() > 1)
+      std::sort(moment.begin(), moment.end(), [](const Event& a, const Event& b) {
+        return a.takes != b.takes ? b.takes : std::less<>()(a.buffer, b.buffer);
+      });
+    visit(time, moment);
   }
-  return events;
 }
 
 }  // namespace
@@ -82,8 +85,7 @@ void MemoryHistory::for_each_sample(DeviceId device, Visit&& visit) const {
     events[2 * static_cast<std::size_t>(b.kind) + 1].push_back({end, &b, false});
   }
   MemorySample now;
-  for (const Event& e : in_moments(events)) {
-    if (now.cause.valid() && now.time != e.time) visit(now);
+  const auto change = [&](const Event& e) {
     const double sign = e.takes ? 1 : -1;
     switch (e.buffer->kind) {
       case BufferKind::Stash:
@@ -103,9 +105,12 @@ void MemoryHistory::for_each_sample(DeviceId device, Visit&& visit) const {
         break;
     }
     now.cause = e.takes ? e.buffer->allocated_by : e.buffer->freed_by;
-    now.time = e.time;
-  }
-  if (now.cause.valid()) visit(now);
+  };
+  for_each_moment(events, [&](double time, const std::vector<Event>& moment) {
+    now.time = time;
+    for (const Event& e : moment) change(e);
+    visit(now);
+  });
 }
 
 MemoryCurve MemoryHistory::curve(DeviceId device) const {
@@ -136,8 +141,8 @@ MemoryPeak MemoryHistory::peak(DeviceId device, const Cluster& cluster) const {
 }
 
 IdVector<DeviceId, MemoryPeak> MemoryHistory::peaks(const Cluster& cluster) const {
-  IdVector<DeviceId, MemoryPeak> peaks;
-  for (int d = 0; d < program_->devices; ++d) peaks.push_back(peak(DeviceId{d}, cluster));
+  IdVector<DeviceId, MemoryPeak> peaks(program_->devices);
+  run_parts(program_->size(), program_->devices, [&](int d) { peaks[DeviceId{d}] = peak(DeviceId{d}, cluster); });
   return peaks;
 }
 
@@ -156,10 +161,12 @@ std::vector<Bytes> host_peaks(const Program& program, const Timeline& timeline, 
   if (!program.host_states.empty()) peaks = program.host_states;
   for (std::size_t m = 0; m < peaks.size(); ++m) {
     Bytes now = peaks[m];
-    for (const Event& e : in_moments(events[m])) {
-      now += (e.takes ? 1.0 : -1.0) * e.buffer->size;
-      peaks[m] = std::max(peaks[m], now);
-    }
+    for_each_moment(events[m], [&](double, const std::vector<Event>& moment) {
+      for (const Event& e : moment) {
+        now += (e.takes ? 1.0 : -1.0) * e.buffer->size;
+        peaks[m] = std::max(peaks[m], now);
+      }
+    });
   }
   return peaks;
 }

@@ -23,6 +23,8 @@ class MemoryHistory {
  public:
   MemoryHistory(const Program&, const Timeline&);
   MemoryCurve curve(DeviceId) const;
+  /// The worst moment of a device.
+  MemoryPeak peak(DeviceId, const Cluster&) const;
   /// [device]: its worst moment.
   IdVector<DeviceId, MemoryPeak> peaks(const Cluster&) const;
 
@@ -30,7 +32,6 @@ class MemoryHistory {
   /// Calls visit(sample) after each moment in which the memory of the device changes.
   template <class Visit>
   void for_each_sample(DeviceId, Visit&& visit) const;
-  MemoryPeak peak(DeviceId, const Cluster&) const;
 
   const Program* program_;
   const Timeline* timeline_;
