@@ -4,16 +4,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include <fmt/core.h>
 
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/thread_scope.hpp"
 #include "sim/program/check_weights.hpp"
 
 namespace stagecraft {
 namespace {
 
-/// One pass over the instructions with what has been seen of every stream.
+/// First every instruction alone, then what connects them.
 class Checker {
  public:
   explicit Checker(const Program& program)
@@ -26,42 +28,42 @@ class Checker {
 
   void run() {
     const InstructionId whole;
-    require(p_.first_wait.size() == p_.size() + 1 && p_.first_wait.back() == p_.waits.size() &&
-                std::is_sorted(p_.first_wait.begin(), p_.first_wait.end()),
+    require(p_.first_wait.size() == p_.size() + 1 && p_.first_wait.front() == 0 &&
+                p_.first_wait.back() == p_.waits.size() && std::is_sorted(p_.first_wait.begin(), p_.first_wait.end()),
             whole, "has wait lists that do not match its instructions");
     require(p_.memory.size() == static_cast<std::size_t>(p_.devices), whole, "has no memory figures for some device");
     require(p_.delays.size() == p_.micro_batches.size(), whole, "has no delay for some stage");
     for (const CollectiveCall& c : p_.collectives)
       require(c.shape >= 0 && c.shape < std::ssize(p_.collective_shapes) && c.rounds >= 1, whole,
               "has a collective without a shape or rounds");
-    IdVector<InstructionId, bool> used(p_.size(), false);
-    for (const InstructionId id : p_.instructions.ids()) {
-      in_range(id);
-      for (const InstructionId w : p_.waits_for(id)) {
-        require(w.valid() && w < id, id, "waits for an instruction that is not before it");
-        used[w] = true;
-      }
-      stream_order(id);
-    }
-    check_weights(p_);
-    for (const Transfer& t : p_.transfers) transfer(t, used);
-    for (const CollectiveCall& c : p_.collectives) collective(c);
-    for (const Buffer& b : p_.buffers) {
-      require(b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < p_.instructions.next_id(),
-              b.allocated_by, "has a buffer that ends before it begins");
-      require(b.size.value >= 0, b.allocated_by, "has a buffer of negative size");
-    }
+    constexpr int kRanges = 64;
+    run_parts(p_.size(), kRanges, [&](int n) { indices(p_.size() * n / kRanges, p_.size() * (n + 1) / kRanges); });
+    // From here on every index leads somewhere.
+    constexpr void (Checker::*kParts[])() = {&Checker::streams, &Checker::weights, &Checker::transfers,
+                                             &Checker::collectives, &Checker::buffers};
+    run_parts(p_.size(), std::size(kParts), [&](int n) { (this->*kParts[n])(); });
   }
 
  private:
   void require(bool holds, InstructionId id, const char* what) const {
-    if (holds) return;
+    if (!holds) fail(id, what);
+  }
+  [[noreturn]] void fail(InstructionId id, const char* what) const {
     const std::string name = id.valid() ? to_text(p_, id) : "the program";
     throw InternalError(fmt::format("broken program: {} {}", name, what));
   }
   bool waits(InstructionId id, InstructionId on) const {
     const auto list = p_.waits_for(id);
     return std::find(list.begin(), list.end(), on) != list.end();
+  }
+
+  /// What the instructions of a range name exists, and what they wait for is before them.
+  void indices(std::size_t first, std::size_t end) const {
+    for (InstructionId id{first}; id < InstructionId{end}; ++id.value) {
+      in_range(id);
+      for (const InstructionId w : p_.waits_for(id))
+        require(w.valid() && w < id, id, "waits for an instruction that is not before it");
+    }
   }
 
   void in_range(InstructionId id) const {
@@ -79,7 +81,8 @@ class Checker {
             "has a prediction that does not exist");
     require(p_.memory.contains(i.device), id, "is on a device that does not exist");
     require(p_.micro_batches.contains(i.stage), id, "is of a stage that does not exist");
-    require(i.number >= 0 && p_.iteration_of(i) < p_.iterations, id, "is in no iteration");
+    const std::int64_t each = (i.is_numbered_by_update() ? p_.updates : p_.micro_batches)[i.stage];
+    require(i.number >= 0 && i.number < p_.iterations * each, id, "is in no iteration");
     require(i.duration.value >= 0 && std::isfinite(i.duration.value), id, "takes no time that a clock can show");
     if (!p_.traffic.empty()) {
       const double bytes = p_.traffic[id];
@@ -97,6 +100,20 @@ class Checker {
     auto& last = (stream.kind == StreamKind::Compute ? last_compute_ : last_)[i.stream];
     require(!last.valid() || waits(id, last), id, "does not wait for the instruction before it in its stream");
     if (i.is_compute() || stream.kind != StreamKind::Compute) last = id;
+  }
+
+  void streams() {
+    for (const InstructionId id : p_.instructions.ids()) stream_order(id);
+  }
+  void weights() { check_weights(p_); }
+  void collectives() {
+    for (const CollectiveCall& c : p_.collectives) collective(c);
+  }
+
+  void transfers() {
+    IdVector<InstructionId, bool> used(p_.size(), false);
+    for (const InstructionId w : p_.waits) used[w] = true;
+    for (const Transfer& t : p_.transfers) transfer(t, used);
   }
 
   void transfer(const Transfer& t, const IdVector<InstructionId, bool>& used) const {
@@ -164,6 +181,14 @@ class Checker {
       const RouteEnds& route = p_.routes[phase.first_route + k];
       require(route.from.valid() != route.to.valid(), c.first, "does not lead to or from host memory");
       require(k > 0 || std::max(route.from, route.to) == p_.at(c.first).device, c.first, "is of another device");
+    }
+  }
+
+  void buffers() {
+    for (const Buffer& b : p_.buffers) {
+      require(b.allocated_by.valid() && b.allocated_by <= b.freed_by && b.freed_by < p_.instructions.next_id(),
+              b.allocated_by, "has a buffer that ends before it begins");
+      require(b.size.value >= 0, b.allocated_by, "has a buffer of negative size");
     }
   }
 
