@@ -157,6 +157,21 @@ bool has_collective_messages(const Program& program) {
                      [&](const CollectiveCall& c) { return !is_offload(c) && program.shape(c).phases > 0; });
 }
 
+/// Whether some op has a time of this class in it.
+bool has_part(const Program& program, Seconds TimeByClass::*part) {
+  return std::any_of(program.parts.begin(), program.parts.end(), [&](const StageParts& stage) {
+    for (InstructionKind kind = InstructionKind::Forward; kind < InstructionKind::Send; kind = next_kind(kind))
+      if ((stage.parts(kind).*part).value != 0) return true;
+    return false;
+  });
+}
+
+bool has_sums(const Program& program) {
+  return has_part(program, &TimeByClass::data) ||
+         std::any_of(program.collectives.begin(), program.collectives.end(),
+                     [](const CollectiveCall& c) { return !is_offload(c) && sums_gradients(c.purpose); });
+}
+
 void remove_launches(Program& program) {
   if (program.parts.empty()) return;
   for (Instruction& i : program.instructions) {
@@ -213,6 +228,8 @@ IdealizedRuns::IdealizedRuns(CompiledExperiment& compiled, const Outcome& outcom
       comparable_(are_comparable(compiled.plan)),
       has_slow_links_(has_slow_links(compiled)),
       has_types_(types_of(compiled).size() > 1),
+      has_sums_(has_sums(compiled.program)),
+      has_launches_(has_part(compiled.program, &TimeByClass::launches)),
       costs_of_device_(costs_of_devices(compiled)),
       slowness_(compiled.program.devices, 1),
       computation_(compiled.program.devices) {
@@ -300,6 +317,8 @@ const IdealizedRuns::Result& IdealizedRuns::result(Cost costs) {
   if (!shares_links_) costs = costs | Cost::Contention;
   if (!has_slow_links_) costs = without_flag(costs, Cost::SlowLinks);
   if (!has_types_) costs = without_flag(costs, Cost::SlowTypes);
+  if (!has_sums_) costs = without_flag(costs, Cost::GradientSums);
+  if (!has_launches_) costs = without_flag(costs, Cost::Launches);
   if (compiled_.cluster().changes.empty()) costs = without_flag(costs, Cost::Slowdowns);
   const auto cached = results_.find(costs);
   if (cached != results_.end()) return cached->second;

@@ -86,6 +86,8 @@ class IdealizedRuns {
   bool comparable_;
   bool has_slow_links_;  ///< Whether prices of ops depend on them.
   bool has_types_;       ///< Whether devices are of several types.
+  bool has_sums_;        ///< Whether gradients are summed, in ops or apart from them.
+  bool has_launches_;    ///< Whether ops wait for the host.
   /// Its stages, and which of the costs of the plan it has for each: few, and looked up for every op.
   IdVector<DeviceId, std::vector<std::pair<StageId, std::size_t>>> costs_of_device_;
   IdVector<DeviceId, double> slowness_;
