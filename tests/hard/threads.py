@@ -26,4 +26,14 @@ def learnt(*words):
 alone = learnt("--set", "plan.stages=1")
 for words in ((), ("--set", "run.schedule=gpipe"), ("--set", "run.transfers=eager"), ("--set", "run.overlap=false")):
     check(learnt(*words) == alone, f"{words}: other weights than one thread learns")
+
+
+def text_of(threads):
+    """A run of 240,000 instructions; several threads compute those from 200,000 on."""
+    code, said, errors, _ = run(["run", "examples/quickstart", "--backend", "ideal", "--set", "run.micro_batches=4000", "-j", threads])
+    check(code == 0, f"-j {threads}: ended with {code}\n{errors[:8000]}")
+    return said
+
+
+check(text_of("3") == text_of("1"), "three threads print another answer than one")
 finish()

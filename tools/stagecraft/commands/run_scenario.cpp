@@ -1,6 +1,7 @@
 // `stagecraft run`: compiles a scenario, runs it on a backend, in several processes if asked, prints the summary, and
 // writes the run folder, trace, page and pictures.
 
+#include <algorithm>
 #include <set>
 
 #include <fmt/core.h>
@@ -9,6 +10,8 @@
 #include "backends/world.hpp"
 #include "sim/core/file.hpp"
 #include "sim/core/text.hpp"
+#include "sim/core/thread_scope.hpp"
+#include "sim/core/threads.hpp"
 #include "sim/diagnosis/framework_check.hpp"
 #include "sim/diagnosis/memory_remedies.hpp"
 #include "sim/experiment/fold_replicas.hpp"
@@ -176,6 +179,13 @@ bool lists_instructions(const Arguments& a) {
          (a.flag("details") && !a.flag("no-gantt"));
 }
 
+/// Threads for what a large run computes. A third of it is done by one thread, and each takes memory for itself, so
+/// more than four have to be asked for.
+int threads_of(const Arguments& a) {
+  if (a.has("jobs")) return a.count("jobs", 1, 1024);
+  return launched().size > 1 ? 1 : std::min(4, thread_count(0));
+}
+
 std::string backend_of(const Arguments& a, const PlannedExperiment& p) {
   return a.has("backend") ? a.text("backend") : default_backend(p.plan, p.cluster());
 }
@@ -189,6 +199,7 @@ int execute_run_scenario(const Arguments& a) {
   if (a.has("html")) check_output_of(a, "html");
   check_picture_options(a, kRunPictures);
   check_trace_options(a);
+  const ThreadScope threads(threads_of(a));
   CompiledExperiment compiled =
       compile_or_advise(load_experiment(a.text("FILE"), a.list("set")), [&](const PlannedExperiment& p) {
         return lists_instructions(a) ? compile(p) : compile_for_report(p, backend_of(a, p));
@@ -234,6 +245,9 @@ std::vector<Argument> run_arguments() {
       {"--what-if", Argument::Kind::Flag, "Simulate the changes that every cause suggests, and print what each saves"},
       quiet_argument(),
       details_argument("all numbers of the run, all columns of the table, and the timeline of small runs"),
+      {"-j,--jobs", Argument::Kind::Count,
+       "Threads that compute a run of 200,000 instructions or more; the answer is the same with any number (default: "
+       "one for each core, at most 4; one with --hosts or mpirun)"},
       {"--no-gantt", Argument::Kind::Flag, "With --details: do not draw the timeline of small runs"},
       {"--format", Argument::Kind::Text, "text, json, csv, markdown or latex", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));
