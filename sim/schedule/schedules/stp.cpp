@@ -1,35 +1,10 @@
-#include <deque>
-
 #include <fmt/core.h>
 
+#include "sim/schedule/braided_row.hpp"
 #include "sim/schedule/builder.hpp"
 
 namespace stagecraft::schedules {
 namespace {
-
-/// Counts the micro-batches of each chunk; weight gradients wait in one queue.
-class BraidedRow {
- public:
-  explicit BraidedRow(RankOps& ops) : ops_(ops) {}
-
-  void forward(int chunk) { ops_.forward(chunk, forwards_[chunk]++); }
-  void backward(int chunk) { ops_.backward(chunk, backwards_[chunk]++); }
-  void input_gradient(int chunk) {
-    ops_.input_gradient(chunk, backwards_[chunk]);
-    weights_.emplace_back(chunk, backwards_[chunk]++);
-  }
-  void weight_gradient() {
-    ops_.weight_gradient(weights_.front().first, weights_.front().second);
-    weights_.pop_front();
-  }
-  /// The next op runs as one with the last.
-  void braid() { ops_.join_next(); }
-
- private:
-  RankOps& ops_;
-  int forwards_[2] = {}, backwards_[2] = {};
-  std::deque<std::pair<int, int>> weights_;  ///< Chunk and micro-batch.
-};
 
 /// Forwards, of which rank + 1 fill the gap before the first gradient, two at a time.
 void warm_up(int rank, int later_ranks, BraidedRow& row) {
@@ -43,7 +18,7 @@ void warm_up(int rank, int later_ranks, BraidedRow& row) {
   }
 }
 
-void drain(int rank, int ranks, BraidedRow& row) {
+void drain_both_chunks(int rank, int ranks, BraidedRow& row) {
   const int later_ranks = ranks - 1 - rank;
   for (int i = 0; i < 2 * ranks - 2 - rank; ++i) {
     row.backward(0);
@@ -71,7 +46,7 @@ void stp_order(const RankInput& r, RankOps& ops) {
     else
       row.input_gradient(chunk);
   }
-  drain(r.rank, r.ranks, row);
+  drain_both_chunks(r.rank, r.ranks, row);
 }
 
 }  // namespace
