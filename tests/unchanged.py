@@ -29,7 +29,7 @@ class Group:
 
 
 GROUPS = (
-    Group("CUDA", "^(backends/cuda/|support/emulated_gpu/|gpu_(tools|tools_interrupted|dry_run|kernels|run|first_run)$)",
+    Group("CUDA", "^(backends/cuda/|support/emulated_gpu/|gpu_(tools/|(dry_run|kernels|run|first_run)$))",
           ("backends/cuda/", "backends/real/mpi/", "backends/real/processes/", "tests/backends/cuda/", "tests/support/emulated_gpu/", "tests/cli/run.py",
            "tools/gpu_", "tests/tools/gpu_")),
     Group("MPI", "^(mpi|(sweep|search)_together)(_interrupted|_lost)?$",

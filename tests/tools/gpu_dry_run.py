@@ -12,8 +12,8 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from gpu_tools import load, root  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "gpu_tools"))
+from stand_ins import load, root  # noqa: E402
 
 full = os.environ.get("STAGECRAFT_TRIALS") == "full"
 OMITTED = () if full else ("kernels", "runs", "gpipe, 4 parts", "1f1b, 4 parts, run 3", "mixed, one stream, run 3", "gpipe, 4 parts, big",
@@ -47,8 +47,8 @@ def look_at_several(build):
 
 def dry_run(bins, out, call):
     """The table of a call."""
-    script = (f"import sys; sys.argv[0] = 'gpu_check'; sys.path.insert(0, {str(root / 'tests/tools')!r})\n"
-              f"import gpu_tools; g = gpu_tools.load('gpu_check')\n"
+    script = (f"import sys; sys.argv[0] = 'gpu_check'; sys.path.insert(0, {str(root / 'tests/tools/gpu_tools')!r})\n"
+              f"import stand_ins; g = stand_ins.load('gpu_check')\n"
               f"for name in {OMITTED}: del g.PLAN[name]\nsys.exit(g.main())")
     done = subprocess.run([sys.executable, "-B", "-c", script, call, "--dry-run", "--bin", str(bins), "--out", str(out / f"{call}.json")],
                           stdout=subprocess.PIPE, text=True,  # With one GPU per part, whole GPUs must not replace the parts.
