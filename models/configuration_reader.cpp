@@ -240,6 +240,22 @@ void ConfigurationReader::read_deepseek_shape() {
   read_deepseek_experts();
 }
 
+void ConfigurationReader::read_gemma_shape(const char* vocabulary_fallback, int sequence_fallback) {
+  copy_required("num_hidden_layers", "layers");
+  copy_required("hidden_size", "hidden");
+  copy_or("num_attention_heads", "heads", "8");
+  copy_or("num_key_value_heads", "key_value_heads", "4");
+  copy_or("head_dim", "head_width", "256");
+  copy_required("intermediate_size", "feed_forward");
+  copy_or("vocab_size", "vocabulary", vocabulary_fallback);
+  expect_word("hidden_activation", {"gelu_pytorch_tanh", "gelu"});
+  expect_word("hidden_act", {"gelu_pytorch_tanh", "gelu"});
+  read_sequence_of("max_position_embeddings", sequence_fallback);
+  read_gated_decoder(true);
+  set("bias", "false");
+  set("attention_bias", flag("attention_bias", false) ? "true" : "false");
+}
+
 namespace {
 
 std::string digits_of(std::string_view word) {

@@ -63,6 +63,9 @@ class ConfigurationReader {
   void read_deepseek_experts();
   /// Reads the decoder of DeepSeek-V2, on which V3 and Kimi K2 build: latent attention and experts, without biases.
   void read_deepseek_shape();
+  /// Reads the decoder of Gemma 2, on which Gemma 3 builds, up to its norms and windows. The fallbacks are the size of
+  /// the vocabulary and the length of a sample.
+  void read_gemma_shape(const char* vocabulary_fallback, int sequence_fallback);
   /// Reads the number format of the weights; models with 16 bits are trained in mixed precision.
   void read_precision();
 

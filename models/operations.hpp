@@ -1,30 +1,13 @@
 #pragma once
 
 #include <string>
-#include <unordered_map>
 #include <vector>
 
-#include "sim/config/value.hpp"
-#include "sim/core/ids.hpp"
 #include "sim/model/operation.hpp"
 
-// Operations that several model builders share, and the names of layers that the builders `listed` and `timed` read.
+// Operations that several model builders share.
 
 namespace stagecraft {
-
-/// Resolves the inputs of layers that are written one by one, by the names of earlier layers.
-class LayerNames {
- public:
-  void add(const std::string& name, LayerId id);
-  /// The layers that `inputs` of the next layer names, or the last one added if it names none. An unknown name is a
-  /// problem at its place.
-  std::vector<LayerId> inputs_of(const config::Value& layer, const std::string& path, config::Problems&) const;
-
- private:
-  std::vector<LayerId> last_;
-  std::vector<std::string> names_;
-  std::unordered_map<std::string, LayerId> id_of_;
-};
 
 using Operations = std::vector<Operation>;
 

@@ -3,8 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "models/graph_writer.hpp"
-#include "models/operations.hpp"
+#include "models/written_layers.hpp"
 
 namespace stagecraft::model_builders {
 namespace {
@@ -44,56 +43,39 @@ const config::MapSpec kListedLayerFields{
          "Layers with the same word share their parameters, which belong to one of them.")}};
 
 const config::MapSpec kListedFields{"Layers written out one by one.",
-                                    {config::list("layers", config::map("layer", kListedLayerFields))
-                                         .doc("The layers; each comes after the layers whose output it reads."),
-                                     precision_field()}};
+                                    {written_layers_field(kListedLayerFields), precision_field()}};
 
-ModelGraph build_listed(const Value& map) {
-  GraphWriter writer("listed", map);
-  config::Problems problems;
-  LayerNames names;
-  const Value& layers = map.at("layers");
-  if (layers.items.empty()) problems.add(layers.where, "layers", "there is no layer", {}, "layers");
-  for (std::size_t l = 0; l < layers.items.size(); ++l) {
-    const Value& value = layers.items[l];
-    const std::string at = fmt::format("layers[{}]", l);
-    const std::vector<LayerId> inputs = names.inputs_of(value, at, problems);
-    Bytes default_stash;
-    for (const LayerId input : inputs) default_stash += writer.layer(input).output;
-    const std::string& name = value.at("name").text;
-    const LayerId id = writer.add(name, "listed", inputs, {});
-    names.add(name, id);
-    Layer& layer = writer.layer(id);
-    const auto gradient = [&](const char* key, Flops fallback) {
-      const Value* written = value.find(key);
-      return written ? config::as_flops(*written) : fallback;
-    };
-    layer.forward = config::as_flops(value.at("forward"));
-    layer.input_gradient = gradient("input_gradient", inputs.empty() ? Flops{0} : layer.forward);
-    layer.weight_gradient = gradient("weight_gradient", layer.forward);
-    layer.parameters = config::as_real(value.at("parameters"));
-    layer.output = config::as_bytes(value.at("output"));
-    layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : default_stash;
-    if (value.has("core_forward")) layer.core.forward = config::as_flops(value.at("core_forward"));
-    if (value.has("core_stash")) layer.core.stash = config::as_bytes(value.at("core_stash"));
-    if (layer.core.forward > layer.forward)
-      problems.add(value.where, at + ".core_forward",
-                   fmt::format("{} is more than the whole forward", to_text(layer.core.forward)),
-                   "it is a part of `forward`", "core");
-    if (layer.core.stash > layer.stash)
-      problems.add(value.where, at + ".core_stash",
-                   fmt::format("{} is more than the whole stash", to_text(layer.core.stash)), "it is a part of `stash`",
-                   "core");
-    if ((layer.core.forward.value > 0) != (layer.core.stash.value > 0))
-      problems.add(value.where, at,
-                   layer.core.stash.value > 0 ? "core_stash without core_forward: memory saved for nothing"
-                                              : "core_forward without core_stash: work for no memory saved",
-                   "give both or neither", "core");
-    if (value.has("tie")) layer.tie = value.at("tie").text;
-  }
-  problems.throw_if_any();
-  return writer.finish();
+void read_listed_layer(const Value& value, const std::string& at, Bytes inputs, Layer& layer,
+                       config::Problems& problems) {
+  const auto gradient = [&](const char* key, Flops fallback) {
+    const Value* written = value.find(key);
+    return written ? config::as_flops(*written) : fallback;
+  };
+  layer.forward = config::as_flops(value.at("forward"));
+  layer.input_gradient = gradient("input_gradient", layer.inputs.empty() ? Flops{0} : layer.forward);
+  layer.weight_gradient = gradient("weight_gradient", layer.forward);
+  layer.parameters = config::as_real(value.at("parameters"));
+  layer.output = config::as_bytes(value.at("output"));
+  layer.stash = value.has("stash") ? config::as_bytes(value.at("stash")) : inputs;
+  if (value.has("core_forward")) layer.core.forward = config::as_flops(value.at("core_forward"));
+  if (value.has("core_stash")) layer.core.stash = config::as_bytes(value.at("core_stash"));
+  if (layer.core.forward > layer.forward)
+    problems.add(value.where, at + ".core_forward",
+                 fmt::format("{} is more than the whole forward", to_text(layer.core.forward)),
+                 "it is a part of `forward`", "core");
+  if (layer.core.stash > layer.stash)
+    problems.add(value.where, at + ".core_stash",
+                 fmt::format("{} is more than the whole stash", to_text(layer.core.stash)), "it is a part of `stash`",
+                 "core");
+  if ((layer.core.forward.value > 0) != (layer.core.stash.value > 0))
+    problems.add(value.where, at,
+                 layer.core.stash.value > 0 ? "core_stash without core_forward: memory saved for nothing"
+                                            : "core_forward without core_stash: work for no memory saved",
+                 "give both or neither", "core");
+  if (value.has("tie")) layer.tie = value.at("tie").text;
 }
+
+ModelGraph build_listed(const Value& map) { return read_written_layers(map, "listed", read_listed_layer); }
 
 }  // namespace
 

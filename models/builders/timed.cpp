@@ -1,10 +1,7 @@
 // Any network whose layers are written out one by one with the times that they take, such as profiles of PipeDream and
 // inputs of dnn-partitioning.
 
-#include <fmt/core.h>
-
-#include "models/graph_writer.hpp"
-#include "models/operations.hpp"
+#include "models/written_layers.hpp"
 
 namespace stagecraft::model_builders {
 namespace {
@@ -30,31 +27,17 @@ const config::MapSpec kTimedLayerFields{
          .doc("Activations that it keeps from forward to backward.")}};
 
 const config::MapSpec kTimedFields{"Layers written out one by one with the times they take.",
-                                   {config::list("layers", config::map("layer", kTimedLayerFields))
-                                        .doc("The layers; each comes after the layers whose output it reads."),
-                                    precision_field()}};
+                                   {written_layers_field(kTimedLayerFields), precision_field()}};
 
-ModelGraph build_timed(const Value& map) {
-  GraphWriter writer("timed", map);
-  config::Problems problems;
-  LayerNames names;
-  const Value& layers = map.at("layers");
-  if (layers.items.empty()) problems.add(layers.where, "layers", "there is no layer", {}, "layers");
-  for (std::size_t l = 0; l < layers.items.size(); ++l) {
-    const Value& value = layers.items[l];
-    const std::string& name = value.at("name").text;
-    const LayerId id = writer.add(name, "timed", names.inputs_of(value, fmt::format("layers[{}]", l), problems), {});
-    names.add(name, id);
-    Layer& layer = writer.layer(id);
-    layer.times = LayerTimes{config::as_seconds(value.at("forward")), config::as_seconds(value.at("input_gradient")),
-                             config::as_seconds(value.at("weight_gradient"))};
-    layer.parameters = config::as_real(value.at("parameters"));
-    layer.output = config::as_bytes(value.at("output"));
-    layer.stash = config::as_bytes(value.at("stash"));
-  }
-  problems.throw_if_any();
-  return writer.finish();
+void read_timed_layer(const Value& value, const std::string&, Bytes, Layer& layer, config::Problems&) {
+  layer.times = LayerTimes{config::as_seconds(value.at("forward")), config::as_seconds(value.at("input_gradient")),
+                           config::as_seconds(value.at("weight_gradient"))};
+  layer.parameters = config::as_real(value.at("parameters"));
+  layer.output = config::as_bytes(value.at("output"));
+  layer.stash = config::as_bytes(value.at("stash"));
 }
+
+ModelGraph build_timed(const Value& map) { return read_written_layers(map, "timed", read_timed_layer); }
 
 }  // namespace
 
