@@ -58,6 +58,14 @@ config::Field link_field(std::string name, std::string doc) {
   return config::map(std::move(name), link_fields()).doc(std::move(doc));
 }
 
+config::Field groups_field(const config::MapSpec& group) {
+  return config::list("groups", config::map("group", group))
+      .counted_by("count")
+      .doc(
+          "The devices, in the order of the cluster. A number in place of the list: this many devices in all, in the "
+          "proportions of the groups that it replaces.");
+}
+
 DeviceTypeId ClusterWriter::type(const Value& value, const std::string& path, const std::string& own_name) {
   const std::string name = value.is_scalar() ? value.text : own_name;
   if (value.is_scalar())
@@ -133,6 +141,13 @@ VertexId ClusterWriter::add_device(const std::string& name, DeviceTypeId type, c
   STAGECRAFT_CHECK(cluster_.switches.empty());
   check_count(cluster_.devices.size(), "devices");
   return cluster_.vertex(cluster_.devices.push_back({name, type, host}));
+}
+
+void ClusterWriter::add_group(const std::string& name, DeviceTypeId type, int count) {
+  for (int i = 0; i < count; ++i) {
+    const std::string device = fmt::format("{}{}", name, group_sizes_[name]++);
+    add_device(device, type, device);
+  }
 }
 
 VertexId ClusterWriter::add_switch(const std::string& name) {

@@ -19,6 +19,9 @@ config::Field type_field();
 /// One kind of link, by itself instead of in the table.
 config::Field link_field(std::string name, std::string doc);
 
+/// The field `groups`: lists of equal devices, with the fields `name` and `count`.
+config::Field groups_field(const config::MapSpec& group);
+
 /// "write a ratio that divides 8, such as 1, 2, 4 or 8", for cables down over cables up.
 std::string ratios_text(int down);
 
@@ -36,6 +39,8 @@ class ClusterWriter {
   Link link_kind(const std::string& name, const config::Value& user, const std::string& path);
 
   VertexId add_device(const std::string& name, DeviceTypeId type, const std::string& host);
+  /// Adds devices of a group; their numbers go on where groups share a name.
+  void add_group(const std::string& name, DeviceTypeId type, int count);
   VertexId add_switch(const std::string& name);
   void connect(const std::string& name, const Link& kind, std::vector<VertexId> ends);
   /// Adds a fixed route from one device to another.
@@ -63,6 +68,7 @@ class ClusterWriter {
   const config::Value* map_;
   Cluster cluster_;
   std::map<std::string, DeviceTypeId> types_;  ///< Every type that is used.
+  std::map<std::string, int> group_sizes_;     ///< By the name of the group.
   config::Problems problems_;
 };
 

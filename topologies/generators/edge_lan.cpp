@@ -3,8 +3,6 @@
 
 #include <fmt/core.h>
 
-#include <map>
-
 #include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
@@ -38,18 +36,14 @@ const config::MapSpec& edge_lan_group_fields() {
 
 const config::MapSpec kEdgeLanFields{
     "Groups of devices on one shared half-duplex medium.",
-    {config::list("groups", config::map("group", edge_lan_group_fields()))
-         .counted_by("count")
-         .doc("The devices, in the order of the cluster. A number in place of the list: this many devices in "
-              "all, in the proportions of the groups that it replaces."),
-     config::map("medium", medium_fields()).doc("The radio channel or the hub."), types_field()}};
+    {groups_field(edge_lan_group_fields()), config::map("medium", medium_fields()).doc("The radio channel or the hub."),
+     types_field()}};
 
 Cluster build_edge_lan(const config::Value& map) {
   ClusterWriter writer(map);
   Link medium = writer.link(map.at("medium"), "medium");
   medium.duplex = Duplex::Half;
   const config::Value& groups = map.at("groups");
-  std::map<std::string, int> used;  // Groups may share a name: their numbers go on.
   std::vector<Link> adapters;
   for (std::size_t g = 0; g < groups.items.size(); ++g) {
     const config::Value& group = groups.items[g];
@@ -58,11 +52,9 @@ Cluster build_edge_lan(const config::Value& map) {
     Link adapter{.name = {}, .bandwidth = medium.bandwidth, .latency = {}, .duplex = Duplex::Half, .ends = {}};
     adapter.one_queue = medium.one_queue;
     if (group.has("bandwidth")) adapter.bandwidth = writer.link(group, path).bandwidth * medium.efficiency;
-    for (int i = 0; i < config::as_int(group.at("count")); ++i) {
-      const std::string device = fmt::format("{}{}", name, used[name]++);
-      writer.add_device(device, type, device);
-      adapters.push_back(adapter);
-    }
+    const int count = config::as_int(group.at("count"));
+    writer.add_group(name, type, count);
+    adapters.insert(adapters.end(), count, adapter);
   }
   std::vector<VertexId> stations;
   for (std::size_t d = 0; d < adapters.size(); ++d) {

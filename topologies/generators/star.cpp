@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <map>
-
 #include "topologies/cluster_writer.hpp"
 
 namespace stagecraft::topology_generators {
@@ -18,29 +16,21 @@ const config::MapSpec& star_group_fields() {
   return spec;
 }
 
-const config::MapSpec kStarFields{
-    "Groups of devices around one switch, one link each.",
-    {config::list("groups", config::map("group", star_group_fields()))
-         .counted_by("count")
-         .doc("The devices, in the order of the cluster. A number in place of the list: this many devices in "
-              "all, in the proportions of the groups that it replaces."),
-     links_field(), types_field()}};
+const config::MapSpec kStarFields{"Groups of devices around one switch, one link each.",
+                                  {groups_field(star_group_fields()), links_field(), types_field()}};
 
 Cluster build_star(const config::Value& map) {
   ClusterWriter writer(map);
   const config::Value& groups = map.at("groups");
-  std::map<std::string, int> used;  // Groups may share a name: their numbers go on.
   std::vector<Link> link_of_device;
   for (std::size_t g = 0; g < groups.items.size(); ++g) {
     const config::Value& group = groups.items[g];
     const std::string path = fmt::format("groups[{}]", g), &name = group.at("name").text;
     const DeviceTypeId type = writer.type(group.at("type"), path + ".type", name);
     const Link kind = writer.link_kind(group.at("link").text, group.at("link"), path + ".link");
-    for (int i = 0; i < config::as_int(group.at("count")); ++i) {
-      const std::string device = fmt::format("{}{}", name, used[name]++);
-      writer.add_device(device, type, device);
-      link_of_device.push_back(kind);
-    }
+    const int count = config::as_int(group.at("count"));
+    writer.add_group(name, type, count);
+    link_of_device.insert(link_of_device.end(), count, kind);
   }
   const VertexId hub = writer.add_switch("switch");
   for (std::size_t d = 0; d < link_of_device.size(); ++d)
