@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include "sim/core/cores.hpp"
@@ -24,15 +25,6 @@
 
 namespace stagecraft {
 namespace {
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", &utc);
-  return text;
-}
 
 int cores() { return usable_cores().count(); }
 
@@ -86,7 +78,7 @@ Profile take_profile(const CompiledExperiment& p, const std::string& backend, do
   profile.title = fmt::format("{} on {}", p.model().name, profile.machine.empty() ? machine() : profile.machine);
   profile.device = cluster.type_of(*devices.begin()).name;
   profile.machine = profile.machine.empty() ? machine() : machine() + ", " + profile.machine;
-  profile.date = today();
+  profile.date = fmt::format("{:%Y-%m-%d}", fmt::gmtime(std::time(nullptr)));
   profile.commit = version();
   profile.backend = fmt::format("{} {}", backend, def.version());
   profile.precision = fmt::format("fp{:.0f}", 8 * p.model().precision.activation);

@@ -15,6 +15,7 @@
 #include <limits>
 
 #include <SQLiteCpp/VariadicBind.h>
+#include <fmt/chrono.h>
 #include <fmt/core.h>
 
 #include "sim/core/json.hpp"
@@ -32,14 +33,7 @@ using SQLite::Transaction;
 constexpr auto kImmediate = SQLite::TransactionBehavior::IMMEDIATE;
 
 /// The time as ISO 8601 has it: 2026-01-02T03:04:05Z.
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return text;
-}
+std::string utc_now() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
 
 /// True of a new file and of one whose disk was full before its first table existed.
 bool has_nothing(const Database& database) { return database.number("SELECT count(*) FROM sqlite_schema") == 0; }
