@@ -98,13 +98,9 @@ TEST_CASE("random programs over shared and changing networks have the same start
     test::RandomCase c = test::random_case(draw, 6);
     add_ties(c, draw_ties);
     CAPTURE(to_text(c));
-    Program program;
-    try {
-      program = test::program_of(c);
-    } catch (const Infeasible& error) {
-      CHECK(error.code() == "deadlock");
-      continue;
-    }
+    std::optional<Program> lowered = test::program_unless_deadlock(c);
+    if (!lowered) continue;
+    Program& program = *lowered;
     const int kind = draw(0, kNetworks - 1);
     Cluster cluster = network(kind, program.devices, draw);
     test::random_changes(cluster, run("ideal", program, cluster).last_end().value, draw_changes);
@@ -173,12 +169,9 @@ TEST_CASE("random programs on devices that share one memory have the same starts
     REQUIRE(trial < 800);
     const test::RandomCase c = test::random_case(draw, 6);
     CAPTURE(to_text(c));
-    Program program;
-    try {
-      program = test::program_of(c);
-    } catch (const Infeasible&) {
-      continue;
-    }
+    std::optional<Program> lowered = test::program_unless_deadlock(c);
+    if (!lowered) continue;
+    Program& program = *lowered;
     for (const Instruction& i : program.instructions)  // Each op alone wants up to all of the memory, or nothing.
       program.traffic.push_back(i.is_compute() ? i.duration.value * kMemory * std::max(0, draw(-20, 100)) / 100 : 0);
     Cluster cluster = parts(program.devices, kMemory, speed(draw));
@@ -196,12 +189,9 @@ TEST_CASE("random programs without contention take their longest path") {
   for (int compared = 0; compared < test::trials(300);) {
     const test::RandomCase c = test::random_case(draw, 6);
     CAPTURE(to_text(c));
-    Program program;
-    try {
-      program = test::program_of(c);
-    } catch (const Infeasible&) {
-      continue;
-    }
+    std::optional<Program> lowered = test::program_unless_deadlock(c);
+    if (!lowered) continue;
+    Program& program = *lowered;
     Cluster cluster = test::bare_cluster(program.devices, 1);
     for (int d = 0; d < program.devices; ++d)
       test::connect(cluster, {d, program.devices}, speed(draw), latency(draw), Duplex::Unshared);

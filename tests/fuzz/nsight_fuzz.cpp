@@ -7,22 +7,10 @@
 #include "sim/interchange/imports/stream_overlap.hpp"
 #include "sim/interchange/imports/traces.hpp"
 #include "tests/fuzz/named_file.hpp"
+#include "tests/fuzz/refusals.hpp"
 #include "tools/stagecraft/nsight_trace.hpp"
 
 using namespace stagecraft;
-
-namespace {
-
-template <class Read>
-void read_or_refuse(Read&& read) {
-  try {
-    read();
-  } catch (const InputError& error) {
-    if (error.problems().empty() || render(error.problems()).empty()) std::abort();
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const NamedFile file;

@@ -7,21 +7,9 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/interchange/imports/stream_overlap.hpp"
 #include "sim/interchange/imports/traces.hpp"
+#include "tests/fuzz/refusals.hpp"
 
 using namespace stagecraft;
-
-namespace {
-
-template <class Read>
-void read_or_refuse(Read&& read) {
-  try {
-    read();
-  } catch (const InputError& error) {
-    if (error.problems().empty() || render(error.problems()).empty()) std::abort();
-  }
-}
-
-}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -16,15 +16,7 @@ ModelGraph make(const std::string& builder, const std::string& yaml) {
 }  // namespace
 
 TEST_CASE("every builder has a description and documents its fields") {
-  for (const ModelBuilder* def : model_builders::catalog()) {
-    CAPTURE(def->name);
-    CHECK_FALSE(def->summary.empty());
-    CHECK_FALSE(def->source.empty());
-    for (const config::Field& field : def->fields->fields) {
-      CAPTURE(field.name);
-      CHECK(field.text_doc.ends_with('.'));
-    }
-  }
+  test::check_documented(model_builders::catalog());
 }
 
 TEST_CASE("mlp: parameters and flops equal those by hand") {

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <doctest/doctest.h>
+
 #include "sim/config/fields.hpp"
 
 namespace stagecraft::test {
@@ -39,6 +41,20 @@ std::string input_error_of(Act&& act) {
     return text;
   }
   return "nothing";
+}
+
+/// Expects that every entry of a catalog has a summary and a source, and that sentences document its fields.
+template <class Catalog>
+void check_documented(const Catalog& catalog) {
+  for (const auto* def : catalog) {
+    CAPTURE(def->name);
+    CHECK_FALSE(def->summary.empty());
+    CHECK_FALSE(def->source.empty());
+    for (const config::Field& field : def->fields->fields) {
+      CAPTURE(field.name);
+      CHECK(field.text_doc.ends_with('.'));
+    }
+  }
 }
 
 }  // namespace stagecraft::test

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include <doctest/doctest.h>
 
 #include "sim/core/random.hpp"
 #include "tests/support/devices.hpp"
@@ -167,6 +170,16 @@ inline Program program_of(const RandomCase& c) {
                                                  .iterations = c.options.iterations,
                                                  .options = read_options(def, options ? &*options : nullptr)});
   return lowered(schedule, c.plan, c.costs, c.options, c.weights, def.trains);
+}
+
+/// The program; nothing where its messages would block without end.
+inline std::optional<Program> program_unless_deadlock(const RandomCase& c) {
+  try {
+    return program_of(c);
+  } catch (const Infeasible& error) {
+    CHECK(error.code() == "deadlock");
+    return std::nullopt;
+  }
 }
 
 inline std::string to_text(const RandomCase& c) {

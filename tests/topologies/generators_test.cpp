@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "tests/support/checked.hpp"
 #include "tests/support/topologies.hpp"
 
 namespace stagecraft::generators_test {
@@ -27,15 +28,7 @@ const std::string kLinks =
 }  // namespace
 
 TEST_CASE("every generator has a description and documents its fields") {
-  for (const TopologyGenerator* def : topology_generators::catalog()) {
-    CAPTURE(def->name);
-    CHECK_FALSE(def->summary.empty());
-    CHECK_FALSE(def->source.empty());
-    for (const config::Field& field : def->fields->fields) {
-      CAPTURE(field.name);
-      CHECK(field.text_doc.ends_with('.'));
-    }
-  }
+  test::check_documented(topology_generators::catalog());
 }
 
 TEST_CASE("uniform: there is a link for each pair, or one for each device") {

@@ -11,21 +11,7 @@
 namespace stagecraft::chain_planners_test {
 namespace {
 
-/// A chain of layers with these seconds forward and backward.
-ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
-  ModelGraph model;
-  for (std::size_t i = 0; i < seconds.size(); ++i) {
-    Layer layer;
-    layer.name = "l" + std::to_string(i);
-    if (i > 0) layer.inputs = {LayerId{static_cast<std::int64_t>(i) - 1}};
-    layer.times = LayerTimes{{seconds[i]}, {seconds[i]}, {seconds[i]}};
-    layer.output.value = layer.stash.value = output;
-    layer.parameters = 1;
-    model.layers.push_back(std::move(layer));
-  }
-  return model;
-}
-
+using test::chain;
 using test::planned;
 
 std::string shape(const Plan& plan) {

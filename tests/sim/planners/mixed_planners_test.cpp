@@ -13,20 +13,7 @@
 namespace stagecraft::mixed_planners_test {
 namespace {
 
-/// A chain whose layers take these seconds on a device of speed 1, for the forward and for each gradient.
-ModelGraph chain(const std::vector<double>& seconds, double output = 8) {
-  ModelGraph model;
-  for (std::size_t i = 0; i < seconds.size(); ++i) {
-    Layer layer;
-    layer.name = "l" + std::to_string(i);
-    if (i > 0) layer.inputs = {LayerId{static_cast<std::int64_t>(i) - 1}};
-    layer.times = LayerTimes{{seconds[i]}, {seconds[i]}, {seconds[i]}};
-    layer.output.value = layer.stash.value = output;
-    layer.parameters = 1;
-    model.layers.push_back(std::move(layer));
-  }
-  return model;
-}
+using test::chain;
 
 /// A star of `first` devices of speed `fast`, then `second` devices of speed `slow`.
 Cluster two_types(int first, int second, double fast, double slow) {

@@ -10,6 +10,7 @@
 #include "sim/planners/chain_partition/pipedream.hpp"
 #include "sim/planners/chain_partition/piper.hpp"
 #include "tests/sim/planners/random_graph.hpp"
+#include "tests/sim/planners/random_pipedream.hpp"
 
 namespace stagecraft::mixed_types_test {
 namespace {
@@ -19,9 +20,7 @@ chain_partition::MixedWork random_work(Rng& rng, int layers, bool chain, int typ
   const Digraph graph = test::random_graph(rng, layers, chain);
   const chain_partition::Cuts cuts =
       chain ? chain_partition::listed_cuts(layers) : chain_partition::all_cuts(graph, 1000);
-  std::vector<chain_partition::LayerAmounts> amounts;
-  for (int l = 0; l < layers; ++l)
-    amounts.push_back({rng.uniform(0, 1), rng.integer(0, 3) * 1.0, rng.integer(0, 2) * rng.uniform(0, 2)});
+  std::vector<chain_partition::LayerAmounts> amounts = test::random_amounts(rng, layers);
   chain_partition::MixedWork mixed;
   for (int t = 0; t < types; ++t) {
     const double slower = rng.uniform(0.3, 3);
@@ -30,18 +29,6 @@ chain_partition::MixedWork random_work(Rng& rng, int layers, bool chain, int typ
   }
   for (int d = 0; d < devices; ++d) mixed.type_of.push_back(d < types ? d : rng.integer(0, types - 1));
   return mixed;
-}
-
-chain_partition::PipeDreamOptions random_options(Rng& rng, int machines) {
-  chain_partition::PipeDreamOptions options;
-  options.levels = {{machines, rng.uniform(1, 30)}};
-  options.most_replicas = rng.integer(1, machines);
-  options.formula = rng.integer(0, 1) ? chain_partition::Formula::Paper : chain_partition::Formula::Released;
-  options.transfers = rng.integer(0, 2) / 2.0;
-  options.straight = rng.integer(0, 4) == 0;
-  options.fewer = rng.integer(0, 2) == 0;
-  if (rng.integer(0, 1)) options.memory = rng.uniform(1, 15);
-  return options;
 }
 
 void check_devices(const std::vector<chain_partition::FoundStage>& stages, int devices, bool all_used) {
@@ -66,7 +53,7 @@ TEST_CASE("pipedream on several types finds the best of all plans, on 600 random
     const bool chain = round % 2 == 0;
     const int types = rng.integer(1, 3), devices = rng.integer(types, 5);
     const chain_partition::MixedWork work = random_work(rng, rng.integer(1, chain ? 6 : 4), chain, types, devices);
-    const chain_partition::PipeDreamOptions options = random_options(rng, devices);
+    const chain_partition::PipeDreamOptions options = test::random_options(rng, devices);
     const auto result = chain_partition::search_pipedream(work, options);
     const auto best = chain_partition::search_all(work, options, 5'000'000);
     REQUIRE(result.has_value() == best.has_value());
@@ -92,7 +79,7 @@ TEST_CASE("pipedream on several equal types gives the result of PipeDream's prog
     CAPTURE(round);
     const int devices = rng.integer(2, 6);
     chain_partition::MixedWork work = random_work(rng, rng.integer(1, 7), true, 1, devices);
-    const chain_partition::PipeDreamOptions options = random_options(rng, devices);
+    const chain_partition::PipeDreamOptions options = test::random_options(rng, devices);
     const auto plain = chain_partition::search_pipedream(work.by_type.front(), options);
     const auto one = chain_partition::search_pipedream(work, options);
     work.by_type.push_back(work.by_type.front());  // A second type in name only.

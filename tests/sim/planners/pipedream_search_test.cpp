@@ -7,14 +7,13 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/planners/chain_partition/pipedream.hpp"
 #include "tests/sim/planners/random_graph.hpp"
+#include "tests/sim/planners/random_pipedream.hpp"
 
 namespace stagecraft::pipedream_search_test {
 namespace {
 
 chain_partition::Workload random_work(Rng& rng, int layers, bool chain) {
-  std::vector<chain_partition::LayerAmounts> amounts;
-  for (int l = 0; l < layers; ++l)
-    amounts.push_back({rng.uniform(0, 1), rng.integer(0, 3) * 1.0, rng.integer(0, 2) * rng.uniform(0, 2)});
+  const std::vector<chain_partition::LayerAmounts> amounts = test::random_amounts(rng, layers);
   const Digraph graph = test::random_graph(rng, layers, chain);
   return chain_partition::sum_up(amounts, graph,
                                  chain ? chain_partition::listed_cuts(layers) : chain_partition::all_cuts(graph, 1000));
@@ -54,15 +53,8 @@ TEST_CASE("pipedream finds the best of all plans, on 1200 random models") {
     CAPTURE(round);
     const bool is_chain = round % 2 == 0;
     const chain_partition::Workload work = random_work(rng, rng.integer(1, is_chain ? 7 : 5), is_chain);
-    chain_partition::PipeDreamOptions options;
     const int machines = rng.integer(1, 5);
-    options.levels = {{machines, rng.uniform(1, 30)}};
-    options.most_replicas = rng.integer(1, machines);
-    options.formula = rng.integer(0, 1) ? chain_partition::Formula::Paper : chain_partition::Formula::Released;
-    options.transfers = rng.integer(0, 2) / 2.0;
-    options.straight = rng.integer(0, 4) == 0;
-    options.fewer = rng.integer(0, 2) == 0;
-    if (rng.integer(0, 1)) options.memory = rng.uniform(1, 15);
+    const chain_partition::PipeDreamOptions options = test::random_options(rng, machines);
     const auto result = chain_partition::search_pipedream(work, options);
     const auto best = chain_partition::search_all(work, options, 1'000'000);
     REQUIRE(result.has_value() == best.has_value());
