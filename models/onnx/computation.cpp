@@ -9,6 +9,7 @@
 #include <limits>
 #include <utility>
 
+#include "models/onnx/elementwise.hpp"
 #include "models/onnx/image_operations.hpp"
 
 namespace stagecraft::onnx {
@@ -21,47 +22,6 @@ struct ResolvedOperand {
   int input = 0;             ///< Inputs: as in Operation::inputs.
   std::string weights = {};  ///< Weights: the initializer.
 };
-
-/// The elementwise function of an operator; it is Unknown for others. Greater is Less with its operands swapped.
-TensorFunction elementwise_function(std::string_view type) {
-  using enum TensorFunction;
-  static constexpr std::pair<std::string_view, TensorFunction> kTable[] = {
-      {"Add", Add},
-      {"Sum", Add},
-      {"Sub", Subtract},
-      {"Mul", Multiply},
-      {"Div", Divide},
-      {"Pow", Power},
-      {"Min", Minimum},
-      {"Max", Maximum},
-      {"Where", Where},
-      {"Equal", Equal},
-      {"Less", Less},
-      {"Greater", Less},
-      {"LessOrEqual", LessOrEqual},
-      {"GreaterOrEqual", LessOrEqual},
-      {"And", And},
-      {"Or", Or},
-      {"Not", Not},
-      {"Neg", Negate},
-      {"Sqrt", SquareRoot},
-      {"Exp", Exponential},
-      {"Log", Logarithm},
-      {"Reciprocal", Reciprocal},
-      {"Sin", Sine},
-      {"Cos", Cosine},
-      {"Relu", Relu},
-      {"Erf", ErrorFunction},
-      {"Tanh", Tanh},
-      {"Sigmoid", Sigmoid},
-  };
-  const auto* const it =
-      std::find_if(std::begin(kTable), std::end(kTable), [&](const auto& e) { return e.first == type; });
-  return it == std::end(kTable) ? Unknown : it->second;
-}
-
-/// Whether an elementwise operator has any number of operands, of which each two in turn are one operation.
-bool is_variadic(std::string_view type) { return type == "Sum" || type == "Min" || type == "Max"; }
 
 /// Whether a node of this type gives the numbers of its first input in their order.
 bool is_reshape(std::string_view type) {
@@ -88,12 +48,6 @@ Operation with_rows(Operation op, const Shape& shape) {
   op.rows = is_countable(shape) ? static_cast<int>(numbers_of(shape)) / op.columns : 0;
   op.per_token = false;
   return op;
-}
-
-/// How many operands an elementwise function has.
-std::size_t operand_count(TensorFunction function) {
-  if (function == TensorFunction::Where) return 3;
-  return function >= TensorFunction::Not ? 1 : 2;
 }
 
 }  // namespace
@@ -490,7 +444,7 @@ Computation::Computation(const Graph& graph, std::int64_t opset, const ImportedL
 }
 
 Operations Computation::of_layer(LayerId id) const {
-  const int sent = layers_.values[static_cast<std::size_t>(id.value)];
+  const int sent = layers_.values[id.value];
   LayerOperations operations(*this, layers_.model.layers[id].inputs);
   return graph_.values[sent].step < 0 ? operations.of_input(sent) : operations.of_value(sent);
 }

@@ -30,7 +30,7 @@ MappedFile::MappedFile(const std::string& path) {
   struct stat about {};
   if (file < 0 || fstat(file, &about) != 0) refuse(file, path, std::strerror(errno));
   if (!S_ISREG(about.st_mode)) refuse(file, path, "it is not a regular file");
-  size_ = static_cast<std::size_t>(about.st_size);
+  size_ = about.st_size;
   if (size_ > 0) start_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);
   if (start_ == MAP_FAILED) refuse(file, path, std::strerror(errno));
   close(file);
