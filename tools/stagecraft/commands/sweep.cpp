@@ -45,7 +45,7 @@ int list_points(const SweepPlan& plan) {
   for (std::size_t i = 0; i < plan.points.size(); ++i)
     if (plan.chosen[i]) print(fmt::format("{:>{}}  {}\n", plan.points[i].number, digits, plan.points[i].label));
   print(pluralize(count, "point") +
-        (plan.points.size() == static_cast<std::size_t>(count) ? "\n" : fmt::format(" of {}\n", plan.points.size())));
+        (std::ssize(plan.points) == count ? "\n" : fmt::format(" of {}\n", plan.points.size())));
   return 0;
 }
 
