@@ -87,8 +87,7 @@ class Transfer {
   void receive_some(double now) {
     static std::vector<char> data(1 << 16);
     std::size_t came = 0;
-    for (ssize_t n = 0; (n = recv(receiving_.number(), data.data(), data.size(), 0)) > 0;)
-      came += static_cast<std::size_t>(n);
+    for (ssize_t n = 0; (n = recv(receiving_.number(), data.data(), data.size(), 0)) > 0;) came += n;
     if (came > 0) arrivals_.push_back({now, total_ += static_cast<double>(came)});
   }
   /// Bytes in a second between the first arrivals after `begin` and the last before `end`.

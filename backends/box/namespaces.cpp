@@ -194,7 +194,7 @@ void run_in_namespace(int file, const std::string& program, const std::vector<st
   std::string printed;
   char piece[1024];
   for (ssize_t n = 0; (n = read(from.number(), piece, sizeof piece)) > 0 || (n < 0 && errno == EINTR);)
-    if (n > 0) printed.append(piece, static_cast<std::size_t>(n));
+    if (n > 0) printed.append(piece, n);
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }

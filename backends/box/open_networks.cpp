@@ -54,7 +54,7 @@ std::string read_all(int file) {
   std::string text;
   char piece[4096];
   for (ssize_t n = 0; (n = pread(file, piece, sizeof piece, static_cast<off_t>(text.size()))) > 0;)
-    text.append(piece, static_cast<std::size_t>(n));
+    text.append(piece, n);
   return text;
 }
 

@@ -64,7 +64,7 @@ void LatencyRelay::set_latency(std::size_t cable, Seconds latency) {
 void LatencyRelay::read_frames(Side& side, std::int64_t now) {
   char frame[2048];
   for (ssize_t n = 0; (n = read(side.from.number(), frame, sizeof frame)) > 0;)
-    side.under_way.push_back({now + *side.latency, std::string(frame, static_cast<std::size_t>(n))});
+    side.under_way.push_back({now + *side.latency, std::string(frame, n)});
 }
 
 // A card that takes no frame now drops it, as a full wire does.

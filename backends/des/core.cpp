@@ -282,7 +282,7 @@ void Core::finish(std::int32_t id) {
   const Node& node = nodes_[i];
   const std::int32_t count = members(node);
   std::fill_n(end_.begin() + id, count, now_);
-  finished_ += static_cast<std::size_t>(count);
+  finished_ += count;
   if (node.shape == Shape::EagerSend && nodes_[node.partner].left == 0) finish(node.partner);
   // How far an op on shared memory has come is known at its end only.
   if (node.shape == Shape::Alone && node.flows) push_milestones(id, now_, now_);

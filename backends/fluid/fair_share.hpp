@@ -20,8 +20,7 @@ struct Paths {
   std::vector<std::int32_t> crossed;  ///< Channels of route r: crossed[first[r] .. first[r + 1]).
 
   std::span<const std::int32_t> channels_of(std::int32_t route) const {
-    const auto r = static_cast<std::size_t>(route);
-    return {crossed.data() + first[r], crossed.data() + first[r + 1]};
+    return {crossed.data() + first[route], crossed.data() + first[route + 1]};
   }
 };
 
@@ -81,7 +80,7 @@ class FairShare {
 
   static bool can_be_full(const Channel&);
   double alone(const Flow& flow) const { return std::min(flow.max_rate, paths_.alone[flow.route]); }
-  std::uint32_t& place(int flow, std::size_t hop) { return places_[static_cast<std::size_t>(flow) * most_hops_ + hop]; }
+  std::uint32_t& place(int flow, std::size_t hop) { return places_[flow * most_hops_ + hop]; }
   void touch(std::int32_t channel);
   void visit(int flow);
   void fill();

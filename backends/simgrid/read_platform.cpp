@@ -39,7 +39,7 @@ class MemoryFile {
     while (file_.number() >= 0 && !text.empty()) {
       const ssize_t written = write(file_.number(), text.data(), text.size());
       if (written < 0 && errno != EINTR) break;
-      text.remove_prefix(static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
+      text.remove_prefix(std::max<ssize_t>(written, 0));
     }
     if (file_.number() < 0 || !text.empty())
       throw BackendError(fmt::format("no memory for a platform: {}", std::strerror(errno)));
@@ -73,7 +73,7 @@ class Listener {
     double value = 0;
     const auto [end, error] = from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     STAGECRAFT_CHECK(error == std::errc{});
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()) + 1);  // and the separator after it
+    rest_.remove_prefix(end - rest_.data() + 1);  // and the separator after it
     return value;
   }
 

@@ -64,7 +64,7 @@ void count_parameters(onnx::ImportedLayers& layers, const std::vector<Operations
     if (tied || layer.tie.empty()) continue;
     layer.tie.clear();
     layer.parameters = 0;
-    for (const Operation& op : operations[static_cast<std::size_t>(l.value)]) layer.parameters += op.parameters();
+    for (const Operation& op : operations[l.value]) layer.parameters += op.parameters();
   }
 }
 
@@ -93,7 +93,7 @@ ModelGraph build_from(std::string_view bytes, const Value& map) {
   writer.set_without_tokens();
   const double number_bytes = onnx::precision_of(file).activation;
   for (const LayerId l : layers.model.layers.ids()) {
-    const auto i = static_cast<std::size_t>(l.value);
+    const std::size_t i = l.value;
     const Layer& layer = layers.model.layers[l];
     const onnx::Tensor& sent = graph.values[layers.values[i]].tensor;
     const LayerAmounts amounts{layer.parameters,

@@ -15,7 +15,7 @@ void read_chunks(ConfigurationReader& r) {
     for (std::size_t i = 0; i < list->items.size() && every == 0; ++i)
       if (list->items[i].text == "0") every = static_cast<int>(i) + 1;
     for (std::size_t i = 0; every > 0 && i < list->items.size(); ++i)
-      if ((list->items[i].text == "0") != ((i + 1) % static_cast<std::size_t>(every) == 0))
+      if ((list->items[i].text == "0") != ((i + 1) % every == 0))
         return r.refuse("no_rope_layers", "layers without rotation do not come at equal distances",
                         "only a pattern such as 1, 1, 1, 0 can be read");
   }

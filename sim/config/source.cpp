@@ -26,7 +26,7 @@ SourceText::SourceText(std::string_view text, const std::string& file) : text_(t
 }
 
 std::size_t SourceText::offset(int line, int column) const {
-  if (line < 0 || column < 0 || static_cast<std::size_t>(line) >= starts_.size()) return text_.size();
+  if (line < 0 || column < 0 || line >= std::ssize(starts_)) return text_.size();
   return std::min(starts_[line] + column, text_.size());
 }
 

@@ -23,9 +23,9 @@ constexpr BucketRule kTorchBuckets{.gradients = Bytes{25.0 * (1 << 20)}};
 
 constexpr Overlap kFeatures[] = {Overlap::Tensor,   Overlap::Gradients, Overlap::Weights,
                                  Overlap::Messages, Overlap::Experts,   Overlap::WeightGradients};
-constexpr std::string_view kFeatureNames[] = {"tensor",   "gradients", "weights",
-                                              "messages", "experts",   "weight_gradients"};
-constexpr std::string_view kEffects[] = {
+constexpr EnumArray<Overlap, std::string_view, kOverlaps> kFeatureNames = {"tensor",   "gradients", "weights",
+                                                                           "messages", "experts",   "weight_gradients"};
+constexpr EnumArray<Overlap, std::string_view, kOverlaps> kEffects = {
     "A share of the collectives of the tensor group runs next to matrix products.",
     "A share of the sum of gradients after the last backward runs next to it; with divided gradients, the "
     "reduce-scatter of a layer runs next to the computation of others.",
@@ -36,7 +36,7 @@ constexpr std::string_view kEffects[] = {
     "A share of dispatch and combine of experts runs next to other work.",
     "Weight gradients of experts fill their exchanges. No time or memory changes here: Megatron-Bridge measured no "
     "gain on Qwen3-30B-A3B."};
-constexpr std::string_view kOverlapFlags[] = {
+constexpr EnumArray<Overlap, std::string_view, kOverlaps> kOverlapFlags = {
     "Megatron-LM --tp-comm-overlap, with --sequence-parallel; Megatron-Bridge comm_overlap.tp_comm_overlap=true; "
     "torchtitan enable_async_tensor_parallel",
     "Megatron-LM --overlap-grad-reduce; Megatron-Bridge ddp.overlap_grad_reduce=true; DeepSpeed overlap_comm, with "
@@ -253,9 +253,9 @@ SoftwareStack plain() {
 }  // namespace
 
 std::span<const Overlap> overlap_features() { return kFeatures; }
-std::string_view name_of(Overlap feature) { return kFeatureNames[static_cast<std::size_t>(feature)]; }
-std::string_view effect_of(Overlap feature) { return kEffects[static_cast<std::size_t>(feature)]; }
-std::string_view flags_of(Overlap feature) { return kOverlapFlags[static_cast<std::size_t>(feature)]; }
+std::string_view name_of(Overlap feature) { return kFeatureNames[feature]; }
+std::string_view effect_of(Overlap feature) { return kEffects[feature]; }
+std::string_view flags_of(Overlap feature) { return kOverlapFlags[feature]; }
 
 bool SoftwareStack::can_overlap(Overlap feature) const {
   if (feature == Overlap::Messages) return true;

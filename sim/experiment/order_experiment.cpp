@@ -57,7 +57,7 @@ Schedule order_experiment(const PlannedExperiment& p) {
 Schedule with_iterations(const Schedule& order, const Plan& plan, int iterations_of_order, int iterations) {
   Schedule schedule = order;
   for (std::vector<Op>& row : schedule.ranks) {
-    row.resize(row.size() / static_cast<std::size_t>(iterations_of_order));
+    row.resize(row.size() / iterations_of_order);
     const std::size_t ops = row.size();
     for (int i = 1; i < iterations; ++i)
       for (std::size_t n = 0; n < ops; ++n) {

@@ -374,8 +374,7 @@ PackedBatches equal_packs(const Value& tree, const ModelGraph& model) {
   PackedBatches batches{.replicas = replicas_of(tree),
                         .micro_batches = config::as_int(tree.at("run").at("micro_batches")),
                         .pad = default_pad(degrees_of(tree))};
-  batches.packs.resize(static_cast<std::size_t>(batches.replicas) * static_cast<std::size_t>(batches.micro_batches),
-                       {tokens_of_sample(model)});
+  batches.packs.resize(std::int64_t{batches.replicas} * batches.micro_batches, {tokens_of_sample(model)});
   return batches;
 }
 

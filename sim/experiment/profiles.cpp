@@ -85,7 +85,7 @@ void apply(const Profile& profile, const Where& where, Cluster& cluster) {
                        fmt::format("take a profile of its devices, such as '{}', or leave the profile out",
                                    cluster.types[cluster.devices.front().type].name),
                        "profile"}});
-  if (static_cast<std::size_t>(meant) < cluster.devices.size()) return;
+  if (meant < std::ssize(cluster.devices)) return;
   const LinkId memory = apply_to_memory(profile, where, cluster) ? cluster.devices.front().memory : LinkId{};
   for (const LinkId l : cluster.links.ids()) {
     if (memory.valid() && l == memory) continue;

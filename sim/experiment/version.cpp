@@ -69,7 +69,7 @@ std::string build_name() {
           if (info->dlpi_phdr[h].p_type == PT_NOTE)
             *static_cast<std::string*>(out) +=
                 build_id_in({reinterpret_cast<const char*>(info->dlpi_addr + info->dlpi_phdr[h].p_vaddr),
-                             static_cast<std::size_t>(info->dlpi_phdr[h].p_memsz)});
+                             info->dlpi_phdr[h].p_memsz});
         return 1;
       },
       &name);

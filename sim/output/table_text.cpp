@@ -229,7 +229,7 @@ std::vector<Table> split_columns(const Table& table, std::size_t repeated, const
   std::size_t width = 0;
   for (std::size_t c = repeated; c < columns.size(); ++c) {
     const std::size_t added = needed_width(columns[c]);
-    if (parts.empty() || width + added > static_cast<std::size_t>(layout.width)) {
+    if (parts.empty() || std::cmp_greater(width + added, layout.width)) {
       parts.emplace_back();
       width = names_width;
     }

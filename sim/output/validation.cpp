@@ -46,9 +46,7 @@ std::vector<double> iteration_times(const Program& p, const Timeline& t) {
     end = std::max(end, t.end[InstructionId{n}]);
   }
   // With drains every few iterations, their mean over each interval: single ones are not alike.
-  const std::size_t each = p.drain_every > 1 && last.size() >= 2 * static_cast<std::size_t>(p.drain_every)
-                               ? static_cast<std::size_t>(p.drain_every)
-                               : 1;
+  const std::size_t each = p.drain_every > 1 && std::ssize(last) / 2 >= p.drain_every ? p.drain_every : 1;
   for (std::size_t k = 2 * each - 1; k < last.size(); k += each)
     times.push_back((last[k] - last[k - each]) / static_cast<double>(each));
   return times;

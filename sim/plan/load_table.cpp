@@ -53,7 +53,7 @@ void check_stage(const Stage& stage, const PackedBatches& batches, bool differ, 
 /// Whether some micro-batch has different classes on its replicas.
 bool replicas_differ(const LoadTable& loads) {
   for (std::size_t i = 0; i < loads.class_of.size(); ++i)
-    if (loads.class_of[i] != loads.class_of[i - i % static_cast<std::size_t>(loads.replicas)]) return true;
+    if (loads.class_of[i] != loads.class_of[i - i % loads.replicas]) return true;
   return false;
 }
 
@@ -123,8 +123,7 @@ Load load_at(const PackedBatches& batches, std::size_t index, int tokens_of_samp
   double tokens = 0, squares = 0, before = 0;
   const auto computed = [&](int length) { return (length + batches.pad - 1) / batches.pad * batches.pad; };
   for (const int length : pack) tokens += computed(length);
-  const auto slice = static_cast<double>(index / static_cast<std::size_t>(batches.replicas) %
-                                         static_cast<std::size_t>(batches.slices));
+  const auto slice = static_cast<double>(index / batches.replicas % batches.slices);
   const double first = tokens * slice / slices, end = tokens * (slice + 1) / slices;
   for (const int length : pack) {  // Rows a to b of a sequence have b^2 - a^2 pairs, where the whole has length^2.
     const double n = computed(length), a = std::clamp(first - before, 0.0, n), b = std::clamp(end - before, 0.0, n);

@@ -222,7 +222,7 @@ std::vector<int> draw_lengths(const LengthRule& rule, int count, int iteration) 
   std::vector<int> lengths;
   if (rule.kind == LengthRule::Kind::Listed) {
     for (int i = 0; i < count; ++i)
-      lengths.push_back(rule.listed[(static_cast<std::size_t>(iteration) * count + i) % rule.listed.size()]);
+      lengths.push_back(rule.listed[(std::int64_t{iteration} * count + i) % std::ssize(rule.listed)]);
     return lengths;
   }
   Rng rng(rule.seed + static_cast<std::uint64_t>(iteration), "lengths");

@@ -26,7 +26,7 @@ Bins bins_of(std::span<const JudgedError> errors) {
   Bins bins{};
   for (const JudgedError& e : errors) {
     const int at = std::clamp(static_cast<int>(std::floor(e.error / kBin)) + kBins / 2, 0, kBins - 1);
-    Bin& bin = bins[static_cast<std::size_t>(at)];
+    Bin& bin = bins[at];
     ++(e.met ? bin.met : bin.missed);
   }
   return bins;

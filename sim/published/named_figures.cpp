@@ -20,11 +20,11 @@ namespace {
 /// w <- w - rate * w as it was `delay` updates ago; whether the last quarter is larger than the second one.
 bool grows(int delay, double rate) {
   constexpr int kUpdates = 8000;
-  std::vector<double> w(static_cast<std::size_t>(delay) + 1, 1.0);
+  std::vector<double> w(delay + 1, 1.0);
   double early = 0, late = 0;
   for (int update = 0; update < kUpdates; ++update) {
     const std::size_t now = w.size() - 1;
-    w.push_back(w[now] - rate * w[now - static_cast<std::size_t>(delay)]);
+    w.push_back(w[now] - rate * w[now - delay]);
     const double square = w.back() * w.back();
     if (square > 1e100) return true;
     if (update >= kUpdates / 4 && update < kUpdates / 2) early += square;

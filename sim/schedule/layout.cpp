@@ -77,7 +77,7 @@ RankedPlan on_ranks(const Plan& plan) {
         result.devices.push_back(device);
         result.stages.emplace_back();
       }
-      std::vector<StageId>& stages = result.stages[static_cast<std::size_t>(rank)];
+      std::vector<StageId>& stages = result.stages[rank];
       if (!stages.empty() && stages.back() == s) continue;  // Another device of the rank.
       stages.push_back(s);
       devices.push_back(DeviceId{rank});

@@ -22,7 +22,7 @@ VocabularyProgress::VocabularyProgress(const Schedule& schedule, const Plan& pla
   for (auto& counts : counts_) counts.assign(index(plan.micro_batches(last_) * iterations, 0), 0);
   embeds_ = plan.vocabulary && plan.vocabulary->embedding.value > 0;
   micro_batches_ = plan.micro_batches(last_);
-  updates_.assign(static_cast<std::size_t>(iterations) * replicas_, 0);
+  updates_.assign(std::int64_t{iterations} * replicas_, 0);
   gradients_.assign(iterations, 0);
 }
 

@@ -58,7 +58,7 @@ class RendezvousCheck {
       advance(messages_[message]);
     }
     for (std::size_t r = 0; r < slots_.size(); ++r)
-      if (static_cast<std::size_t>(done_[r]) < slots_[r].size()) return {explain()};
+      if (done_[r] < std::ssize(slots_[r])) return {explain()};
     for (const Stream& s : streams_)
       if (s.head < s.batches.size()) return {explain()};
     return {};
@@ -140,7 +140,7 @@ class RendezvousCheck {
   /// Runs slots until one lacks a message.
   void compute(int rank) {
     const std::size_t r = rank;
-    for (auto& done = done_[r]; static_cast<std::size_t>(done) < slots_[r].size() && slots_[r][done].missing == 0;) {
+    for (auto& done = done_[r]; done < std::ssize(slots_[r]) && slots_[r][done].missing == 0;) {
       const std::size_t first = slots_[r][done].first;
       ++done;
       for (std::size_t i = first; i < row(rank).size(); ++i) {

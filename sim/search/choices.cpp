@@ -289,7 +289,7 @@ void ChoiceSearch::finish() {
     std::stable_partition(table_.front.begin(), table_.front.end(), [](const Choice& c) { return !c.is_tight; });
     const auto at =
         std::find_if(table_.front.begin(), table_.front.end(), [&](const Choice& c) { return c.id == first_without; });
-    table_.replay.was_first = static_cast<std::size_t>(at - table_.front.begin());
+    table_.replay.was_first = at - table_.front.begin();
   }
   for (Choice& c : table_.front) {
     if (c.id >= 0) c.sets = runner_.sets_of(tried_[c.id]);  // Else the row is a published recipe.

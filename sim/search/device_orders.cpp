@@ -21,7 +21,7 @@ constexpr std::size_t kMostOrdered = 128;  // Links between all pairs are looked
 std::vector<DeviceId> transposed(const std::vector<DeviceId>& devices, int ranks, int each) {
   std::vector<DeviceId> result;
   for (int r = 0; r < ranks; ++r)
-    for (int k = 0; k < each; ++k) result.push_back(devices[static_cast<std::size_t>(k * ranks + r)]);
+    for (int k = 0; k < each; ++k) result.push_back(devices[k * ranks + r]);
   return result;
 }
 
@@ -78,8 +78,8 @@ DeviceOrders::DeviceOrders(const Cluster& cluster) {
   for (const DeviceId d : fastest_) {
     const DeviceTypeId type = cluster.devices[d].type;
     const auto at = std::find(seen.begin(), seen.end(), type) - seen.begin();
-    if (at == static_cast<std::ptrdiff_t>(seen.size())) seen.push_back(type), types_.emplace_back();
-    types_[static_cast<std::size_t>(at)].push_back(d);
+    if (at == std::ssize(seen)) seen.push_back(type), types_.emplace_back();
+    types_[at].push_back(d);
   }
   if (cluster.devices.size() > 2 && cluster.devices.size() <= kMostOrdered) near_ = nearest_next(cluster, uneven_);
   if (cluster.devices.size() > kMostOrdered) {
@@ -94,14 +94,14 @@ DeviceOrders::DeviceOrders(const Cluster& cluster) {
 }
 
 std::vector<std::vector<DeviceId>> DeviceOrders::lists(int ranks, int each) const {
-  const auto count = static_cast<std::size_t>(ranks) * static_cast<std::size_t>(each);
+  const std::int64_t count = std::int64_t{ranks} * each;
   std::vector<std::vector<DeviceId>> result;
-  std::vector<DeviceId> fast(fastest_.begin(), fastest_.begin() + static_cast<std::ptrdiff_t>(count));
+  std::vector<DeviceId> fast(fastest_.begin(), fastest_.begin() + count);
   std::sort(fast.begin(), fast.end());
   result.push_back(std::move(fast));
-  if (near_.size() >= count) result.emplace_back(near_.begin(), near_.begin() + static_cast<std::ptrdiff_t>(count));
+  if (std::ssize(near_) >= count) result.emplace_back(near_.begin(), near_.begin() + count);
   for (const std::vector<DeviceId>& type : types_)
-    if (type.size() >= count) result.emplace_back(type.begin(), type.begin() + static_cast<std::ptrdiff_t>(count));
+    if (std::ssize(type) >= count) result.emplace_back(type.begin(), type.begin() + count);
   const int step = ranks <= kFewRanks ? 1 : ranks / kSteps;
   for (const std::vector<DeviceId>& a : types_)
     for (const std::vector<DeviceId>& b : types_)

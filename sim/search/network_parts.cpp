@@ -57,7 +57,7 @@ NetworkParts::NetworkParts(const Cluster& cluster) : cluster_(cluster) {
   count_ = static_cast<int>(different.size());
   if (count_ < 2 || count_ > kMostParts || count_ == std::ssize(cluster.devices)) return;
   slowest_ = Bandwidth{slowest};
-  for (const DeviceId d : cluster.devices.ids()) part_.push_back(part[static_cast<std::size_t>(member_of[d])]);
+  for (const DeviceId d : cluster.devices.ids()) part_.push_back(part[member_of[d]]);
 }
 
 std::string NetworkParts::device_text(const std::vector<DeviceId>& devices) const {

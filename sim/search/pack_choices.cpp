@@ -31,7 +31,7 @@ std::vector<Value> with_others(Value configured, bool chooses, const Others& oth
 
 bool differ_between_replicas(const PackedBatches& packs, int tokens_of_sample) {
   for (std::size_t i = 0; i < packs.packs.size(); ++i)
-    if (const std::size_t first = i - i % static_cast<std::size_t>(packs.replicas);
+    if (const std::size_t first = i - i % packs.replicas;
         load_at(packs, i, tokens_of_sample) != load_at(packs, first, tokens_of_sample))
       return true;
   return false;
@@ -43,7 +43,7 @@ LoadShares load_shares(const PackedBatches& packs, int replica, int tokens_of_sa
   LoadShares shares;
   const int step = replica == kAllReplicas ? 1 : packs.replicas;
   const double count = static_cast<double>(packs.packs.size()) / step;
-  for (std::size_t i = std::max(0, replica); i < packs.packs.size(); i += static_cast<std::size_t>(step))
+  for (std::size_t i = std::max(0, replica); i < packs.packs.size(); i += step)
     if (!packs.packs[i].empty()) shares[load_at(packs, i, tokens_of_sample)] += 1 / count;
   return shares;
 }

@@ -41,7 +41,7 @@ Recipe with_modules_of(Recipe r, const TransformerFacts& f) {
   const std::size_t module = r.layout.find('m');
   if (module != std::string::npos && f.next_tokens == 0) std::erase(r.layout, 'm');
   if (module == std::string::npos && !r.layout.empty() && f.next_tokens > 0)
-    r.layout.insert(r.layout.size() - 1, static_cast<std::size_t>(f.next_tokens), 'm');
+    r.layout.insert(r.layout.size() - 1, std::string(f.next_tokens, 'm'));
   return r;
 }
 

@@ -43,7 +43,7 @@ bool Shortest::takes(Seconds time) {
   if (limit_ == 0) return false;
   // Times that differ in the last digits alone are one, so the first of them to come must not be all that is kept.
   constexpr double kSame = 1 + 1e-8;
-  if (times_.size() < static_cast<std::size_t>(limit_)) return times_.insert(time), true;
+  if (std::ssize(times_) < limit_) return times_.insert(time), true;
   if (time.value > times_.rbegin()->value * kSame) return false;
   if (time < *times_.rbegin()) times_.erase(std::prev(times_.end())), times_.insert(time);
   return true;

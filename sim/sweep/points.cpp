@@ -131,7 +131,7 @@ std::vector<Point> points_of(const Sweep& sweep, std::vector<Diagnostic>& warnin
       points.back().settings.insert(points.back().settings.end(), seed.begin(), seed.end());
     }
   }
-  if (points.size() > static_cast<std::size_t>(sweep.limit))
+  if (std::ssize(points) > sweep.limit)
     refuse(sweep, static_cast<double>(points.size()), "shorten an axis, or write a higher limit");
   if (points.empty())
     throw InputError(

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "sim/core/enum_array.hpp"
 #include "sim/weights/policy.hpp"
 
 namespace stagecraft::weights {
@@ -15,8 +16,8 @@ using config::Value;
 constexpr std::array<std::string_view, 4> kForward = {"current", "double_buffer", "vertical", "predict"};
 constexpr std::array<std::string_view, 4> kBackward = {"current", "same_as_forward", "predict", "reconstruct"};
 constexpr std::array<std::string_view, 4> kDirection = {"optimizer", "next_momentum", "momentum", "geometric"};
-constexpr std::array<std::string_view, 5> kHorizon = {"exact", "stage_depth", "stage_depth_plus_one", "to_completion",
-                                                      "per_mini_batch"};
+constexpr EnumArray<Horizon, std::string_view, 5> kHorizon = {"exact", "stage_depth", "stage_depth_plus_one",
+                                                              "to_completion", "per_mini_batch"};
 constexpr std::array<std::string_view, 2> kReconstruction = {"update_average", "gradient_average"};
 
 template <std::size_t N>
@@ -95,7 +96,7 @@ void check_together(const Value& map, const WeightsRule& rule) {
   if (rule.backward == BackwardWeights::Predict && !reaches_past_it)
     refuse(predictor ? predictor->at("horizon") : backward, "predictor.horizon",
            fmt::format("the horizon {} ends at the backward, which leaves nothing for it to predict",
-                       kHorizon[static_cast<std::size_t>(rule.horizon)]),
+                       kHorizon[rule.horizon]),
            "write horizon: to_completion or per_mini_batch, or backward_weights: current");
   const Value* reconstruction = map.find("reconstruction");
   if (reconstruction && !rule.reconstructs())

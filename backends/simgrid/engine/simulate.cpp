@@ -74,7 +74,7 @@ class Carrier final : public des::Network {
 
   /// A device has one op at a time, so its own link can be as fast as that op goes alone.
   const HostPair& ends_for(int flow, std::int32_t route, double max_rate) {
-    if (static_cast<std::size_t>(route) < program_.routes.size()) return platform_.ends[route];
+    if (route < std::ssize(program_.routes)) return platform_.ends[route];
     const DeviceId device = program_.at(InstructionId{flow}).device;
     const Pace& pace = platform_.paces[device];
     pace.link->set_bandwidth(max_rate);

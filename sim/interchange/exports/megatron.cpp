@@ -23,7 +23,7 @@ std::string layout_text(const std::vector<int>& layers, const std::vector<int>& 
   for (std::size_t s = 0; s < layers.size(); ++s) {
     text += s > 0 ? "|" : "";
     text += layers[s] > 1 ? fmt::format("t*{}", layers[s]) : layers[s] == 1 ? "t" : "";
-    text += std::string(static_cast<std::size_t>(modules[s]), 'm');
+    text += std::string(modules[s], 'm');
   }
   return text + "L";
 }

@@ -141,7 +141,7 @@ void MegatronArguments::read_command(const ShellCommand& words) {
   if (first == words.end() && is_list) return read_arguments(words);
   if (first == words.end()) return;
   const std::span<const ShellWord> command(words);
-  const std::size_t begin = first_argument(command, static_cast<std::size_t>(first - words.begin()));
+  const std::size_t begin = first_argument(command, first - words.begin());
   read_launcher(command.first(begin));
   read_arguments(command.subspan(begin));
 }

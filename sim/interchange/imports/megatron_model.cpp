@@ -127,7 +127,7 @@ class ModelReader {
       if (words[i] == "0") every = static_cast<int>(i) + 1;
     if (std::ssize(words) != shape_.layers) return {};
     for (std::size_t i = 0; i < words.size(); ++i) {
-      const bool is_full = every > 0 && (i + 1) % static_cast<std::size_t>(every) == 0;
+      const bool is_full = every > 0 && (i + 1) % every == 0;
       if (words[i] != (is_full ? "0" : "1")) return {};
     }
     return every;
@@ -236,7 +236,7 @@ class ModelReader {
       int count = 0;
       const auto [stop, error] = from_chars(pattern.data() + 1, pattern.data() + pattern.size(), count);
       if (error != std::errc{}) return 0;
-      pattern.erase(0, static_cast<std::size_t>(stop - pattern.data()));
+      pattern.erase(0, stop - pattern.data());
       return count;
     };
     const int dense = take_count("[0]");

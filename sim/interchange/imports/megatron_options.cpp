@@ -116,7 +116,7 @@ bool MegatronOption::is_in(std::string_view release) const {
 
 std::string MegatronOption::since_of(const std::string& choice) const {
   const auto at = std::find(choices.begin(), choices.end(), choice);
-  return at == choices.end() ? "" : choices_since[static_cast<std::size_t>(at - choices.begin())];
+  return at == choices.end() ? "" : choices_since[at - choices.begin()];
 }
 
 std::span<const std::string_view> megatron_releases() { return software_stack("megatron-core").releases; }

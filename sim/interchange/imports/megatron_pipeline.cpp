@@ -30,7 +30,7 @@ std::optional<std::string> letters_of(const std::string& layout, std::size_t& at
     std::size_t times = 1;
     if (at < layout.size() && layout[at] == '*')
       for (times = 0, ++at; at < layout.size() && layout[at] >= '0' && layout[at] <= '9'; ++at)
-        times = std::min(kMost, 10 * times + static_cast<std::size_t>(layout[at] - '0'));
+        times = std::min(kMost, 10 * times + (layout[at] - '0'));
     if (letters.size() + times * here.size() > kMost) return {};
     for (std::size_t n = 0; n < times; ++n) letters += here;
   }
@@ -108,7 +108,7 @@ std::string dividing_option(const MegatronArguments& a) {
 std::vector<int> layers_of_stages(MegatronArguments& a, const TrainingSetup& s, const MegatronShape& shape) {
   const std::int64_t stages = std::int64_t{s.ranks} * s.chunks;
   if (stages > shape.layers + std::int64_t{2}) refuse_division(a, s, shape, "layers");
-  std::vector<int> counts(static_cast<std::size_t>(stages), 0);
+  std::vector<int> counts(stages, 0);
   const bool counts_ends = a.word("pp-partition-method") == "type:transformer|embedding";  // Megatron-DeepSpeed.
   const bool embedding = a.take(kWithEmbedding) || counts_ends, loss = a.take(kWithLoss) || counts_ends;
   const std::optional<int> first = a.find_number(kFirst), last = a.find_number(kLast);
@@ -154,7 +154,7 @@ void write_layout(MegatronArguments& a, TrainingSetup& s, const MegatronShape& s
     s.layout += r == 0 ? "E" : "|";
     if (counts[r] > 0) s.layout += counts[r] == 1 ? "t" : fmt::format("t*{}", counts[r]);
   }
-  s.layout += std::string(static_cast<std::size_t>(std::min(shape.next_tokens, 1000)), 'm') + "L";
+  s.layout += std::string(std::min(shape.next_tokens, 1000), 'm') + "L";
   note_match(s, dividing_option(a), "plan.layout", s.layout);
 }
 

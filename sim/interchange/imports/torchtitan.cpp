@@ -248,13 +248,13 @@ class TorchtitanReader {
       if (has_norm && !has_scores)
         s_.assumed.emplace_back("the last norm is in a stage before the scores there, and with them here");
     }
-    const std::size_t stages = parts.items().size();
-    if (stages == 0 || stages % static_cast<std::size_t>(s_.ranks) != 0)
+    const auto stages = static_cast<int>(parts.items().size());
+    if (stages == 0 || stages % s_.ranks != 0)
       refuse(key,
-             fmt::format("{} for {}: each rank has as many stages as the others",
-                         pluralize(static_cast<std::int64_t>(stages), "stage"), pluralize(s_.ranks, "rank")),
+             fmt::format("{} for {}: each rank has as many stages as the others", pluralize(stages, "stage"),
+                         pluralize(s_.ranks, "rank")),
              "as many stages on each rank");
-    s_.chunks = static_cast<int>(stages / static_cast<std::size_t>(s_.ranks));
+    s_.chunks = stages / s_.ranks;
     matched(key, "plan.layout", s_.layout);
   }
 

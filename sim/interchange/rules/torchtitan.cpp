@@ -260,8 +260,8 @@ std::span<const TorchtitanFlavor> torchtitan_flavors() { return kTorchtitanFlavo
 std::vector<int> torchtitan_layers(int layers, int stages, int of_embedding, int of_scores) {
   const int units = layers + of_embedding + of_scores;
   if (stages < 1 || stages > units) return {};
-  std::vector<int> counts(static_cast<std::size_t>(stages), units / stages);
-  for (int s = 0; s < units % stages; ++s) ++counts[static_cast<std::size_t>(s)];
+  std::vector<int> counts(stages, units / stages);
+  for (int s = 0; s < units % stages; ++s) ++counts[s];
   counts.front() -= of_embedding, counts.back() -= of_scores;
   if (counts.front() < 0 || counts.back() < 0) return {};
   return counts;

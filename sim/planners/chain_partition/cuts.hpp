@@ -15,6 +15,9 @@ class Cuts {
 
   int layers() const { return layers_; }
   int count() const { return count_; }
+  /// Two cuts as an index of a table of all pairs, and how many there are.
+  std::int64_t pair(int from, int to) const { return std::int64_t{to} * count_ + from; }
+  std::int64_t pairs() const { return pair(0, count_); }
   int size_of(int cut) const;  ///< Its number of layers.
   bool has(int cut, int layer) const;
   bool contains(int larger, int smaller) const;  ///< A cut contains itself.

@@ -42,11 +42,10 @@ bool fits(const Workload& work, const PipeDreamOptions& options, int from, int t
 
 std::vector<double> compute_seconds(const Workload& work) {
   const int count = work.cuts.count();
-  std::vector<double> seconds(static_cast<std::size_t>(count) * count, kInfinity);
+  std::vector<double> seconds(work.cuts.pairs(), kInfinity);
   for (int b = 0; b < count; ++b)
     for (int a = 0; a < b; ++a)
-      if (work.cuts.contains(b, a))
-        seconds[static_cast<std::size_t>(b) * count + a] = work.seconds[b] - work.seconds[a];
+      if (work.cuts.contains(b, a)) seconds[work.cuts.pair(a, b)] = work.seconds[b] - work.seconds[a];
   return seconds;
 }
 
@@ -96,10 +95,10 @@ std::vector<std::vector<double>> LevelSearch::rows_from(int a) const {
 }
 
 std::vector<double> LevelSearch::on_all_machines() const {
-  std::vector<double> times(static_cast<std::size_t>(count()) * count(), kInfinity);
+  std::vector<double> times(work_.cuts.pairs(), kInfinity);
   for (int a = 0; a < count(); ++a) {
     const std::vector<double> whole = rows_from(a)[machines_];
-    for (int b = a + 1; b < count(); ++b) times[static_cast<std::size_t>(b) * count() + a] = whole[b];
+    for (int b = a + 1; b < count(); ++b) times[work_.cuts.pair(a, b)] = whole[b];
   }
   return times;
 }

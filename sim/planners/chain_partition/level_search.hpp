@@ -28,7 +28,7 @@ double stage_seconds(const Rates&, const Workload&, std::pair<int, int> cuts, do
 /// them: one version of the weights and the outputs for each micro-batch after the stage, without its own.
 bool fits(const Workload&, const PipeDreamOptions&, int from, int to, int machines_behind, int replicas);
 
-/// seconds[b * cuts + a] of the layers from cut a to cut b on one machine; infinite where there are none.
+/// seconds[cuts.pair(a, b)] of the layers from cut a to cut b on one machine; infinite where there are none.
 std::vector<double> compute_seconds(const Workload&);
 
 /// Numbers of replicas that a stage may have on some devices, in ascending order, with each divisor of one of them.
@@ -63,9 +63,7 @@ class LevelSearch {
 
  private:
   int count() const { return work_.cuts.count(); }
-  double seconds(int a, int b, int replicas) const {
-    return (*seconds_[replicas])[static_cast<std::size_t>(b) * count() + a];
-  }
+  double seconds(int a, int b, int replicas) const { return (*seconds_[replicas])[work_.cuts.pair(a, b)]; }
   double parameters(int a, int b) const;
   bool fits(int a, int b, int machines, int replicas) const;
   bool allows(int replicas) const { return seconds_[replicas] != nullptr; }

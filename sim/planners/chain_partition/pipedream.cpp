@@ -178,7 +178,7 @@ std::optional<FoundPipeline> search_pipedream(const MixedWork& mixed, const Pipe
     for (std::size_t t = 0; t < inside.size(); ++t)
       if (mix.types >> t & 1) {
         const std::vector<double>& within = *inside[t].seconds[mix.devices];
-        slowest = std::max(slowest, within[static_cast<std::size_t>(to) * work.cuts.count() + from]);
+        slowest = std::max(slowest, within[work.cuts.pair(from, to)]);
       }
     return stage_seconds(rates, work, {from, to}, slowest, mix.devices, sharing);
   };

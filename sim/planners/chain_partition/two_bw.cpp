@@ -78,7 +78,7 @@ double memory_of(const TwoBwPipeline& p) {
 }
 
 std::vector<int> cut_evenly(const std::vector<double>& amounts, int parts) {
-  STAGECRAFT_CHECK(parts >= 1 && static_cast<std::size_t>(parts) <= amounts.size());
+  STAGECRAFT_CHECK(parts >= 1 && parts <= std::ssize(amounts));
   double high = std::accumulate(amounts.begin(), amounts.end(), 0.0), low = high / parts;
   std::vector<int> best = greedy_parts(amounts, parts, high);
   while (high - low > 1e-12 * high) {

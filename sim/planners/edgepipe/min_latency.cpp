@@ -185,8 +185,7 @@ class LeastSumSearch {
 
   /// Keeps, of the chains of s that end at one cut, each one with a smaller sum than all with a faster last link.
   void keep(std::int64_t s) {
-    const std::span<const std::uint64_t> useful{&useful_[s * allowed_.words()],
-                                                static_cast<std::size_t>(allowed_.words())};
+    const std::span<const std::uint64_t> useful(&useful_[s * allowed_.words()], allowed_.words());
     for_each(useful, [&](int cut) {
       double cheapest = kInfinity;
       for (int rank = static_cast<int>(bandwidths_.size()) - 1; rank >= 0; --rank) {

@@ -9,7 +9,7 @@
 
 namespace stagecraft::edgepipe {
 Runs::Runs(int layers, const std::function<double(int, int)>& value)
-    : layers_(layers), values_(static_cast<std::size_t>(layers + 1) * (layers + 1)) {
+    : layers_(layers), values_(std::int64_t{layers + 1} * (layers + 1)) {
   for (int from = 0; from < layers; ++from)
     for (int to = from + 1; to <= layers; ++to) values_[from * (layers + 1) + to] = value(from, to);
 }

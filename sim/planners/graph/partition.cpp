@@ -84,7 +84,7 @@ class DynamicProgram {
  private:
   /// Within a kind of parts: at most all layers are after it, each in its own stage.
   static std::size_t row_of(int count, int depth_after, const GraphProblem& p) {
-    return static_cast<std::size_t>(count) * (p.size() + 1) + depth_after;
+    return std::int64_t{count} * (p.size() + 1) + depth_after;
   }
   static std::vector<std::size_t> first_rows(const GraphProblem& p, const Structure& s) {
     std::vector<std::size_t> first{0};

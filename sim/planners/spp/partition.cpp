@@ -224,8 +224,7 @@ class DynamicProgram {
     const int most_parts = std::min(p_.layers(), p_.units());
     refuse_too_large(most_parts);
     links_ = slowest_links(p_);
-    table_.assign(most_parts,
-                  std::vector<Cell>(static_cast<std::size_t>(p_.layers() + 1) * choices_ * (p_.units() + 1)));
+    table_.assign(most_parts, std::vector<Cell>(std::int64_t{p_.layers() + 1} * choices_ * (p_.units() + 1)));
     for (int used = p_.unit; used <= p_.devices(); used += p_.unit) {
       activity_.count(states_, "states");
       for (int choice = 0; choice < choices_ && p_.replicas[choice] <= used; ++choice) add_last_part(choice, used);
@@ -252,7 +251,7 @@ class DynamicProgram {
   }
   /// Layers are next to each other, because a part is tried with all cuts before it.
   std::size_t index(int layers, int choice, int used) const {
-    return (static_cast<std::size_t>(choice) * (p_.units() + 1) + used / p_.unit) * (p_.layers() + 1) + layers;
+    return (std::int64_t{choice} * (p_.units() + 1) + used / p_.unit) * (p_.layers() + 1) + layers;
   }
 
   /// Seconds of layers [from, to) on the slowest of the devices in front of `end`, with the share of the all-reduce.
