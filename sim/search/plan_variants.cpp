@@ -13,6 +13,7 @@
 #include "sim/core/stop_point.hpp"
 #include "sim/planners/shared/bounds.hpp"
 #include "sim/search/device_orders.hpp"
+#include "sim/search/group_divisions.hpp"
 #include "sim/search/policies.hpp"
 #include "sim/search/work_bound.hpp"
 
@@ -20,7 +21,6 @@ namespace stagecraft {
 namespace {
 
 constexpr int kMostStates = 200'000, kMostSteps = 5'000'000;  // A planner takes a fraction of a second.
-constexpr int kRowsOfContext = 4096;            // Fewest rows of a sequence on a device of a context group.
 constexpr int kMostMicroBatches = 32;           // For each rank, or the scenario's own number; more hide little.
 constexpr int kEveryCount = 32;                 // On at most 32 devices every number of stages and replicas is tried.
 constexpr int kMostChunks = 4;                  // Stages on a rank; more have more messages than they save.
@@ -33,19 +33,6 @@ std::vector<int> counts_up_to(int limit, int devices) {
   for (int n = 1; n <= limit; ++n)
     if (n == limit || devices <= kEveryCount || n <= 8 || (devices % n == 0) || (n & (n - 1)) == 0) counts.push_back(n);
   return counts;
-}
-
-std::vector<int> divisors_of(int number) {
-  std::vector<int> list;
-  for (int n = 1; n <= number; ++n)
-    if (number % n == 0) list.push_back(n);
-  return list;
-}
-
-std::vector<int> powers_of_two_up_to(int limit) {
-  std::vector<int> powers;
-  for (int n = 1; n <= limit; n *= 2) powers.push_back(n);
-  return powers;
 }
 
 /// The planner searches where to cut, and how often. `explicit` searches for nothing, `layerpipe` makes no stages, and
@@ -83,13 +70,6 @@ std::vector<PlacementChoice> placements_of(const std::vector<const ScheduleDef*>
                          [](const PlacementChoice& a, const PlacementChoice& b) { return a.key() == b.key(); }),
              list.end());
   return list;
-}
-
-/// Whether the scenario says how rows reach their experts.
-bool names_dispatcher(const PlanSpec& plan) {
-  const config::Value* group = plan.source ? plan.source->find("group") : nullptr;
-  const config::Value* dispatcher = group ? group->find("dispatcher") : nullptr;
-  return dispatcher && dispatcher->origin.empty();
 }
 
 class VariantMaker {
@@ -297,62 +277,13 @@ class VariantMaker {
     add(std::move(v), ranks, size, Recomputation::None);
   }
 
-  /// Divisions of the whole cluster, of each part of its network, which may do better alone than over slow links, and
-  /// where fewer devices can be better, of other numbers of them.
   void groups() {
-    divisions_of({}, devices_);
-    for (const std::vector<DeviceId>& part : parts_.different_parts())
-      divisions_of(part, static_cast<int>(part.size()));
-    if (!orders_.are_alike()) made_.left_out.insert("other orders and subsets of the devices");
-    if (objective_.is_time()) return fastest_types();
-    std::map<DeviceTypeId, std::vector<DeviceId>> types;
-    for (const DeviceId d : configured_.cluster().devices.ids())
-      types[configured_.cluster().devices[d].type].push_back(d);
-    for (const auto& [type, devices] : types)
-      for (int n = 1; n <= std::ssize(devices); ++n)
-        if (n < devices_ && (devices_ % n == 0 || (n & (n - 1)) == 0 || n == std::ssize(devices)))
-          divisions_of({devices.begin(), devices.begin() + n}, n);
-  }
-
-  /// For time, the devices of the fastest types alone: slower ones hold up a plan that gives all ranks as many layers.
-  void fastest_types() {
-    const CostRules& rules = *configured_.experiment.rules;
-    const auto rate = [&](DeviceTypeId t) { return rules.accelerators[t].formats[rules.format].peak; };
-    std::vector<DeviceId> devices = all_devices_;
-    const auto type = [&](DeviceId d) { return configured_.cluster().devices[d].type; };
-    std::stable_sort(devices.begin(), devices.end(),
-                     [&](DeviceId a, DeviceId b) { return rate(type(a)) > rate(type(b)); });
-    for (std::size_t n = 1; n < devices.size(); ++n) {
-      if (rate(type(devices[n])) == rate(type(devices[n - 1]))) continue;
-      std::vector<DeviceId> part(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(n));
-      std::sort(part.begin(), part.end());
-      divisions_of(part, static_cast<int>(n));
+    for (std::vector<DeviceId>& devices : devices_of_groups(configured_, parts_, objective_.is_time())) {
+      const PlanVariant on_devices = on(std::move(devices));
+      for (const Degrees& d : group_divisions(configured_, balanced_.group, on_devices.devices))
+        group_stages(d, on_devices.devices / d.devices(), on_devices);
     }
-  }
-
-  /// Divisions of these devices, or of all: tensor inside a node, context for long sequences, experts, stages, and
-  /// replicas for the rest, which divide the states of the optimizer.
-  void divisions_of(const std::vector<DeviceId>& part, int count) {
-    int sequence = 0, experts = 1;
-    for (const Layer& layer : configured_.model().layers)
-      for (const Operation& op : layer.operations) {
-        if (op.kind == OperationKind::Attention) sequence = std::max(sequence, op.rows);
-        if (op.kind == OperationKind::GroupedLinear) experts = std::max(experts, op.experts);
-      }
-    const int most_context = std::max(1, sequence / kRowsOfContext);
-    const PlanVariant on_devices = on(part);
-    for (const int tensor : powers_of_two_up_to(configured_.experiment.rules->node.devices))
-      for (const int context : powers_of_two_up_to(most_context))
-        for (const int expert : powers_of_two_up_to(experts))
-          for (const int ranks : divisors_of(count / (tensor * context))) {
-            Degrees d = balanced_.group;
-            d.replicas = count / (tensor * context * ranks);
-            d.context = context, d.tensor = tensor, d.expert = expert;
-            d.sequence = tensor > 1;
-            if (d.replicas == 0 || d.devices() * ranks != count || d.devices() % expert != 0) continue;
-            if (experts > 1 && expert == 1 && tensor > 1) continue;  // Experts are divided before products are.
-            group_stages(d, ranks, on_devices);
-          }
+    if (!orders_.are_alike()) made_.left_out.insert("other orders and subsets of the devices");
   }
 
   void group_stages(const Degrees& degrees, int ranks, const PlanVariant& on_devices) {
@@ -376,40 +307,20 @@ class VariantMaker {
   /// Calls visit(variant) for each way to divide states and to reach experts.
   template <class Visit>
   void with_shardings(const Degrees& degrees, PlanVariant on_devices, Visit&& visit) {
+    const int node_devices = configured_.experiment.rules->node.devices;
     for (const StateSharding sharding : shardings_of(degrees)) {
       PlanSpec& spec = on_devices.plan;
       spec.group = degrees;
       spec.replicas = degrees.replicas;
       spec.sharding = sharding;
       spec.reshard = sharding == StateSharding::Weights ? balanced_.reshard : std::nullopt;
-      for (const int within : shard_groups_of(degrees, sharding))
-        for (const ExpertDispatch dispatcher : dispatchers_of(degrees)) {
+      for (const int within : shard_groups_of(balanced_, node_devices, degrees, sharding))
+        for (const ExpertDispatch dispatcher : dispatchers_of(balanced_, node_devices, degrees, names_dispatcher_)) {
           spec.shard_within = within;
           spec.dispatcher = dispatcher;
           visit(on_devices);
         }
     }
-  }
-
-  /// Devices that divide the states, 0 for all: the scenario's number, and without one weights inside of a node too,
-  /// whose gathers then do not leave it (HSDP).
-  std::vector<int> shard_groups_of(const Degrees& degrees, StateSharding sharding) const {
-    if (sharding == StateSharding::None) return {0};
-    const int holders = degrees.replicas * degrees.context;
-    const int on_node = configured_.experiment.rules->node.devices / degrees.tensor;
-    const bool has_choice = balanced_.shard_within == 0 && sharding == StateSharding::Weights &&
-                            on_node > degrees.context && on_node < holders && holders % on_node == 0;
-    if (!has_choice) return {balanced_.shard_within};
-    return {0, on_node};
-  }
-
-  /// A copy of a row for each node differs from one for each expert where experts are on several nodes. A dispatcher
-  /// that the scenario names stays.
-  std::vector<ExpertDispatch> dispatchers_of(const Degrees& degrees) const {
-    const bool has_choice =
-        degrees.expert > 1 && degrees.tensor * degrees.expert > configured_.experiment.rules->node.devices;
-    if (!has_choice || names_dispatcher_) return {balanced_.dispatcher};
-    return {ExpertDispatch::AllToAll, ExpertDispatch::PerNode};
   }
 
   /// Each divides more than the one before, which takes less memory and more time in some models, less in others.
