@@ -70,6 +70,15 @@ std::optional<Wrong> check_quotes(const Value& value) {
                fmt::format("write {} without quotes", value.text), "wrong-type"};
 }
 
+/// What to do in place of a number that means "none" elsewhere: a field whose text says what its absence means.
+std::string leave_out(const Field& field) {
+  constexpr std::string_view kDefault = "Default: ";
+  const std::size_t at = field.text_doc.find(kDefault);
+  if (field.required || field.default_text || at == std::string::npos) return {};
+  const std::string absence = field.text_doc.substr(at + kDefault.size());
+  return "leave it out for " + absence.substr(0, absence.find('.'));
+}
+
 std::optional<Wrong> check_number(const Value& value, const Field& field) {
   if (auto wrong = check_quotes(value)) return wrong;
   const bool whole = field.kind == Field::Kind::Integer;
@@ -82,7 +91,8 @@ std::optional<Wrong> check_number(const Value& value, const Field& field) {
   if (*number >= field.low && *number <= field.high) return {};
   const std::string low = shortest(field.low), high = shortest(field.high);
   if (std::isfinite(field.low) && std::isfinite(field.high)) {
-    return Wrong{fmt::format("{} is outside {} to {}", value.text, low, high), {}, "out-of-range"};
+    return Wrong{fmt::format("{} is outside {} to {}", value.text, low, high),
+                 *number < field.low ? leave_out(field) : std::string(), "out-of-range"};
   }
   const bool below = *number < field.low;
   return Wrong{
