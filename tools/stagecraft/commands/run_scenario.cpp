@@ -210,6 +210,8 @@ int execute_run_scenario(const Arguments& a) {
   add_interval(compiled, outcome);
   add_diagnosis(compiled, outcome, a.text("FILE"), a.list("set"), a.flag("what-if") ? WhatIf::Every : WhatIf::First);
   for (const std::string& line : remarks(compiled)) print_error("note: {}\n", line);
+  if (backend_of(a, compiled) == "cpu" && compiled.experiment.source->at("run").find("gpu"))
+    print_error("note: run.gpu has options of the backend cuda, which cpu does not use\n");
   note_broken_rules(compiled);
   if (outcome.timeline.processes > 1)
     print_error("{} processes ran it together; their clocks agree to {}\n", outcome.timeline.processes,
