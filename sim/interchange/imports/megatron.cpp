@@ -2,10 +2,12 @@
 // TrainingSetup, for `import megatron`, and calls the other megatron_*.cpp; export megatron writes what this reads.
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/core.h>
 
 #include "sim/cluster/device_presets.hpp"
+#include "sim/config/units.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/software.hpp"
 #include "sim/experiment/scenario.hpp"
@@ -149,6 +151,28 @@ void read_devices(MegatronArguments& a, TrainingSetup& s, const SetupOptions& op
   }
 }
 
+/// Without a batch each replica has one micro-batch. Of a batch that grows, the last value counts.
+void read_batch(MegatronArguments& a, TrainingSetup& s, std::int64_t replicas) {
+  constexpr const char* kBatch = "global-batch-size";
+  constexpr const char* kSteps = "step-batch-size-schedule";
+  s.global_batch = a.number(s, kBatch, "run.global_batch");
+  if (s.global_batch > 0 || s.micro_batch_size == 0) return;
+  if (!a.has(kSteps)) {
+    s.global_batch = static_cast<int>(s.micro_batch_size * std::max<std::int64_t>(replicas, 1));
+    s.assumed.push_back(fmt::format("without --{} each replica has one micro-batch, so run.global_batch is {}", kBatch,
+                                    s.global_batch));
+    return;
+  }
+  const std::string steps = a.word(kSteps), last = steps.substr(steps.find_last_of(':') + 1);
+  std::string why;
+  const std::optional<double> batch = config::parse_number(last, why);
+  if (!batch || !(*batch >= 1 && *batch <= 1e9) || *batch != std::floor(*batch))
+    a.refuse(kSteps, fmt::format("'{}' does not end in a number of samples", steps),
+             "THRESHOLD:SAMPLES, as 0:384 200B:768");
+  s.global_batch = static_cast<int>(*batch);
+  note_match(s, kSteps, "run.global_batch", last);
+}
+
 /// Options with which Megatron-LM trains another model, or divides it in another way.
 void refuse_other_models(const MegatronArguments& a) {
   for (const char* option : {"hybrid-layer-pattern", "hybrid-override-pattern", "hybrid-context-parallel",
@@ -226,9 +250,9 @@ TrainingSetup read_megatron(const std::string& text, const std::string& file, co
   read_gradient_bytes(arguments, setup);
   read_dropout(arguments, setup, shape.flash_attention);
   setup.micro_batch_size = arguments.number(setup, "micro-batch-size", "plan.micro_batch_size");
-  setup.global_batch = arguments.number(setup, "global-batch-size", "run.global_batch");
   read_devices(arguments, setup, options);
   const std::int64_t replicas = replicas_of(arguments, setup, options);
+  read_batch(arguments, setup, replicas);
   if (!older) {
     check_megatron_rules(arguments, setup, shape, replicas);
     check_connections(arguments, setup, options);

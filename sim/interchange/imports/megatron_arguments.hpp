@@ -82,6 +82,7 @@ class MegatronArguments {
   std::set<std::string> unset_;                ///< Variables that the file uses and does not set.
   std::set<std::string> of_launcher_;          ///< Options before the name of the program that are not read.
   std::map<std::string, std::string> values_;  ///< Variables that the file sets.
+  std::map<std::string, std::vector<std::string>> of_branches_;  ///< Values that branches give a variable.
   std::vector<Diagnostic> problems_;
 };
 

@@ -114,8 +114,9 @@ void check_router(MegatronRuleCheck& c) {
   c.require(!c.has("moe-router-enable-expert-bias") || score == "sigmoid" || score == "sqrtsoftplus", "router-bias",
             "moe-router-enable-expert-bias", "it needs the score function sigmoid or sqrtsoftplus",
             "--moe-router-score-function sigmoid");
-  c.require(!c.has_experts() || c.words().find_number("moe-router-topk").value_or(2) > 1 || score == "sigmoid" ||
-                c.has("moe-router-pre-softmax"),
+  c.require(!c.has_experts() || c.words().find_number("moe-router-topk").value_or(2) > 1 ||
+                (!score.empty() && score != "softmax") || c.has("moe-router-pre-softmax") ||
+                c.word("moe-router-load-balancing-type") == "sinkhorn",
             "router-top", "moe-router-topk", "one expert a token needs --moe-router-pre-softmax",
             "--moe-router-pre-softmax");
 }

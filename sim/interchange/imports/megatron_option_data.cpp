@@ -3,7 +3,8 @@
 // takes as such a word follows: `int`, `float`, `pattern` for a whole number or a list of layers such as
 // [0]*3+[1]*58, `{a,b}` for the words a and b; nothing for any word. `name@0.14` is there since 0.14, `name@0.12-0.15`
 // until 0.15, and `{a,b@0.14}` has b since 0.14: by the parsers of the tags v0.11.0 and core_v0.12.0 to core_v0.19.0,
-// and of d98e8a64 (0.20, 2026-08-22), whose defaults and choices these are.
+// and of d98e8a64 (0.20, 2026-08-22), whose defaults and choices these are, with the options of ModelOpt that
+// pretrain_gpt.py adds.
 
 #include "sim/interchange/imports/megatron_options.hpp"
 
@@ -19,26 +20,26 @@ cross-entropy-loss-fusion data-parallel-sharding-strategy@0.12:{no_shard,optim,o
 ddp-bucket-size:int decoder-first-pipeline-num-layers:int decoder-last-pipeline-num-layers:int disable-bias-linear
 disable-pad-vocab-size@0.18 expert-model-parallel-size:int expert-tensor-parallel-num-weight-shards@0.19:int
 expert-tensor-parallel-size:int ffn-hidden-size:int fp16 fp4-format@0.15:{e2m1} fp4-recipe@0.15:{nvfp4,custom@0.16}
-fp8-amax-history-len:int fp8-format:{e4m3,hybrid}
-fp8-recipe@0.12:{tensorwise,delayed,mxfp8,blockwise@0.13,custom@0.16} global-batch-size:int group-query-attention
-heterogeneous-layers-config-encoded-json@0.12: heterogeneous-layers-config-path@0.12: hidden-dropout:float
-hidden-size:int hybrid-context-parallel@0.16 hybrid-layer-pattern@0.17: hybrid-override-pattern: kv-channels:int
-kv-lora-rank:int make-vocab-size-divisible-by:int max-position-embeddings:int micro-batch-size:int
-microbatch-group-size-per-virtual-pipeline-stage:int moe-enable-deepep@0.12 moe-ffn-hidden-size:int
-moe-flex-dispatcher-backend@0.16:{deepep,hybridep,ncclep@0.19} moe-grouped-gemm moe-layer-freq:pattern
-moe-router-group-topk:int moe-router-num-groups:int moe-router-topk:int moe-shared-expert-intermediate-size:int
-moe-shared-expert-overlap moe-token-dispatcher-type:{allgather,alltoall,flex@0.12} mtp-num-layers@0.12:int
-multi-latent-attention no-pad-vocab-size@0.18 no-position-embedding normalization:{LayerNorm,RMSNorm}
-num-attention-heads:int num-distributed-optimizer-instances:int num-experts:int num-layers:int
-num-layers-per-virtual-pipeline-stage:int num-query-groups:int num-virtual-stages-per-pipeline-rank:int
+fp8-amax-history-len:int fp8-format:{e4m3,hybrid} fp8-recipe@0.12:{tensorwise,delayed,mxfp8,blockwise@0.13,custom@0.16}
+global-batch-size:int group-query-attention heterogeneous-layers-config-encoded-json@0.12:
+heterogeneous-layers-config-path@0.12: hidden-dropout:float hidden-size:int hybrid-context-parallel@0.16
+hybrid-layer-pattern@0.17: hybrid-override-pattern: kv-channels:int kv-lora-rank:int make-vocab-size-divisible-by:int
+max-position-embeddings:int micro-batch-size:int microbatch-group-size-per-virtual-pipeline-stage:int
+moe-enable-deepep@0.12 moe-ffn-hidden-size:int moe-flex-dispatcher-backend@0.16:{deepep,hybridep,ncclep@0.19}
+moe-grouped-gemm moe-layer-freq:pattern moe-router-group-topk:int moe-router-num-groups:int moe-router-topk:int
+moe-shared-expert-intermediate-size:int moe-shared-expert-overlap
+moe-token-dispatcher-type:{allgather,alltoall,flex@0.12} mtp-num-layers@0.12:int multi-latent-attention
+no-pad-vocab-size@0.18 no-position-embedding normalization:{LayerNorm,RMSNorm} num-attention-heads:int
+num-distributed-optimizer-instances:int num-experts:int num-layers:int num-layers-per-virtual-pipeline-stage:int
+num-query-groups:int num-virtual-stages-per-pipeline-rank:int
 optimizer:{adam,sgd,muon@0.16,dist_muon@0.16,lion@0.17,soap@0.18,adaptive_muon@0.18} overlap-grad-reduce
 padded-vocab-size@0.14:int pipeline-model-parallel-layout@0.13: pipeline-model-parallel-size:int
 position-embedding-type:{learned_absolute,rope,yarn@0.18,mrope@0.12,relative,none} q-lora-rank:int qk-head-dim:int
 qk-layernorm qk-pos-emb-head-dim:int quick-geglu@0.15 recompute-activations recompute-granularity:{full,selective}
 recompute-method:{uniform,block} recompute-modules@0.12+ recompute-num-layers:int seq-length:int sequence-parallel
-swiglu tensor-model-parallel-size:int tensor-parallel-num-weight-shards@0.19:int untie-embeddings-and-output-weights
-use-distributed-optimizer use-megatron-fsdp@0.14 use-rotary-position-embeddings use-torch-fsdp2 use-tp-pp-dp-mapping
-v-head-dim:int vocab-size:int
+step-batch-size-schedule@0.18: swiglu tensor-model-parallel-size:int tensor-parallel-num-weight-shards@0.19:int
+untie-embeddings-and-output-weights use-distributed-optimizer use-megatron-fsdp@0.14 use-rotary-position-embeddings
+use-torch-fsdp2 use-tp-pp-dp-mapping v-head-dim:int vocab-size:int
 )";
 
 // Options that change the time of an iteration, and that no field of a scenario stands for, or only with the stack
@@ -107,14 +108,15 @@ dataloader-inter-document-masking@0.19 delay-offload-until-cuda-graph@0.19 delay
 delta-offload-bytes-across-pp-ranks@0.19:int=0 distribute-saved-activations dsa-indexer-head-dim@0.16:int
 dsa-indexer-n-heads@0.16:int dsa-indexer-topk@0.16:int enable-cuda-graph enable-full-sharding-in-hsdp@0.14
 enable-mhc-connections@0.20 experimental-attention-variant@0.16:{gdn@0.20,gdn2@0.20,dsa,gated_delta_net}
-external-cuda-graph@0.12 fine-grained-activation-offloading@0.16
+export-force-local-attention export-kd-cfg: export-kd-teacher-load: export-qk-l2-norm export-quant-cfg:
+export-real-quant-cfg: external-cuda-graph@0.12 fine-grained-activation-offloading@0.16
 fine-grained-offloading-max-inflight-offloads@0.18:int first-last-layers-bf16@0.12 fp16-lm-cross-entropy
 fp32-residual-connection fp4-param-gather@0.15 fp8-output-proj@0.18 fp8-param-gather freeze-all-layers@0.19
-gdp-num-chunk-states-to-recompute@0.20:int=2 grad-reduce-in-bf16@0.12 gtp-remat-opt-in-modules@0.20+
-is-hybrid-model@0.12 linear-attention-freq@0.16:pattern linear-conv-kernel-dim@0.16:int=4
-linear-key-head-dim@0.16:int=128 linear-num-key-heads@0.16:int=16 linear-num-value-heads@0.16:int=32
-linear-value-head-dim@0.16:int=128 main-grads-dtype:{fp32,bf16}=fp32 mamba-head-dim@0.12:int=64
-mamba-inference-conv-states-dtype@0.17:{bf16,fp16,fp32}=bf16
+freeze-base-for-mtp gdp-num-chunk-states-to-recompute@0.20:int=2 grad-reduce-in-bf16@0.12
+gtp-remat-opt-in-modules@0.20+ is-hybrid-model@0.12 linear-attention-freq@0.16:pattern
+linear-conv-kernel-dim@0.16:int=4 linear-key-head-dim@0.16:int=128 linear-num-key-heads@0.16:int=16
+linear-num-value-heads@0.16:int=32 linear-value-head-dim@0.16:int=128 main-grads-dtype:{fp32,bf16}=fp32
+mamba-head-dim@0.12:int=64 mamba-inference-conv-states-dtype@0.17:{bf16,fp16,fp32}=bf16
 mamba-inference-ssm-states-dtype@0.17:{bf16,fp16,fp32}=bf16 mamba-num-groups@0.12:int=8 mamba-num-heads@0.13:int
 mamba-state-dim@0.12:int=128 mamba-training-ssm-states-dtype@0.19:{fp32,bf16} max-seqlen-per-dp-cp-rank@0.16:int
 megatron-fsdp-main-grads-dtype@0.17:{fp32,bf16,fp16,auto}=auto mhc-num-residual-streams@0.20:int=4
@@ -125,23 +127,23 @@ moe-single-grouped-weight@0.18 mtp-standalone@0.16 mtp-use-repeated-layer@0.17 m
 no-gradient-accumulation-fusion num-layers-at-end-in-bf16@0.12:int=1 num-layers-at-start-in-bf16@0.12:int=1
 offload-modules@0.16+ optimizer-cpu-offload@0.12 optimizer-offload-fraction@0.12:float=1.0
 outer-dp-sharding-strategy@0.16:{no_shard,optim}=no_shard output-logit-dtype@0.20:{bf16,fp32}
-overlap-cpu-optimizer-d2h-h2d@0.12 perform-rl-step@0.15 rampup-batch-size#3int relative-attention-num-buckets:int=32
-rl-use-sequence-packing@0.15 sft@0.13 skip-train softmax-type@0.15:{vanilla,off-by-one,learnable}=vanilla spec*
-step-batch-size-schedule@0.18: te-precision-config-file@0.16: torch-fsdp2-no-reshard-after-forward@0.13
-use-torch-optimizer-for-cpu-offload@0.12 window-attn-skip-freq@0.15:pattern window-size@0.15: yaml-cfg:
+overlap-cpu-optimizer-d2h-h2d@0.12 perform-rl-step@0.15 qad-train-target:{base,mtp,both} rampup-batch-size#3int
+relative-attention-num-buckets:int=32 rl-use-sequence-packing@0.15 sft@0.13 skip-train
+softmax-type@0.15:{vanilla,off-by-one,learnable}=vanilla spec* te-precision-config-file@0.16:
+torch-fsdp2-no-reshard-after-forward@0.13 use-torch-optimizer-for-cpu-offload@0.12 window-attn-skip-freq@0.15:pattern
+window-size@0.15: yaml-cfg:
 )";
 
 // Options about data, logs, checkpoints, learning rates, initial weights, inference and other models.
 constexpr std::string_view kWithoutUse = R"(
 adam-beta1:float adam-beta2:float adam-eps:float adlr-autoresume adlr-autoresume-interval:int
-allow-ambiguous-pad-tokens@0.16 app-tag-run-name: app-tag-run-version: apply-layernorm-1p
-apply-query-key-layer-scaling apply-residual-connection-post-layernorm apply-wd-to-qk-layernorm@0.16
-async-ckpt-cpu-priority@0.17:int async-ckpt-io-priority@0.17:int async-ckpt-use-cpu-shm@0.18 async-save
-async-strategy@0.17:{nvrx,mcore} attention-softmax-in-fp32 auto-detect-ckpt-format batch-size:int
-bert-embedder-type:{megatron,huggingface} bert-load: bert-no-binary-head biencoder-projection-dim:int
-biencoder-shared-query-context-model block-data-path: cache-mla-latents@0.14 calc-ft-timeouts
-calculate-per-token-loss chat-template@0.18: check-for-large-grads@0.12 check-for-spiky-loss
-check-weight-hash-across-dp-replicas-interval:int ckpt-assume-constant-structure
+allow-ambiguous-pad-tokens@0.16 app-tag-run-name: app-tag-run-version: apply-layernorm-1p apply-query-key-layer-scaling
+apply-residual-connection-post-layernorm apply-wd-to-qk-layernorm@0.16 async-ckpt-cpu-priority@0.17:int
+async-ckpt-io-priority@0.17:int async-ckpt-use-cpu-shm@0.18 async-save async-strategy@0.17:{nvrx,mcore}
+attention-softmax-in-fp32 auto-detect-ckpt-format batch-size:int bert-embedder-type:{megatron,huggingface} bert-load:
+bert-no-binary-head biencoder-projection-dim:int biencoder-shared-query-context-model block-data-path:
+cache-mla-latents@0.14 calc-ft-timeouts calculate-per-token-loss chat-template@0.18: check-for-large-grads@0.12
+check-for-spiky-loss check-weight-hash-across-dp-replicas-interval:int ckpt-assume-constant-structure
 ckpt-convert-format:{torch,torch_dist} ckpt-convert-save: ckpt-convert-update-legacy-dist-opt-format
 ckpt-drop-redundant-extra-state@0.20 ckpt-fully-parallel-load
 ckpt-fully-parallel-load-exchange-algo@0.17:{broadcast,gather_rounds,gather_object}
@@ -150,36 +152,38 @@ ckpt-fully-parallel-save ckpt-fully-parallel-save-process-group@0.17:{dp,ep_dp} 
 ckpt-pg-tensors-cache-path@0.20: ckpt-step:int classes-fraction:float clip-grad:float config-logger-dir:
 cuda-graph-warmup-steps:int data-args-path: data-cache-path: data-parallel-random-init data-path*
 data-per-class-fraction:float dataloader-defer-npy-index-mmap@0.16 dataloader-fast-cache-load@0.16
-dataloader-type:{single,cyclic,external} ddp-average-in-collective decode-only-cuda-graphs@0.15
-decoder-num-layers:int decoder-seq-length:int decoupled-lr:float decoupled-min-lr:float decrease-batch-size-if-needed
-dino-bottleneck-size:int dino-freeze-last-layer:float dino-head-hidden-size:int dino-local-crops-number:int
-dino-local-img-size:int dino-norm-last-layer dino-teacher-temp:float dino-warmup-teacher-temp:float
-dino-warmup-teacher-temp-epochs:int disable-ckpt-load-validate-sharding-integrity@0.18
-disable-clone-scatter-output-in-embedding@0.16 disable-dsa-indexer-rotate-activation@0.19
-disable-dsa-indexer-scoring-relu@0.19 disable-flight-recorder-dump-on-timeout@0.17
-disable-flight-recorder-extra-dump-on-exec@0.17 disable-flight-recorder-include-only-active@0.17
-disable-gloo-process-groups@0.12 disable-log-loss-scale-to-tensorboard@0.16 disable-manual-gc-eval@0.16
-disable-msc@0.13 disable-save-tokenizer-assets@0.20 disable-straggler-on-startup
-disable-strict-fsdp-dtensor-load@0.16 disable-tokenizer-sentencepiece-ignore-extra-whitespaces@0.18
-disable-use-tokenizer-model-from-checkpoint-args@0.16 dist-ckpt-format: dist-ckpt-optim-fully-reshardable@0.15
-dist-ckpt-save-pre-mcore-014@0.15
+dataloader-type:{single,cyclic,external} ddp-average-in-collective decode-only-cuda-graphs@0.15 decoder-num-layers:int
+decoder-seq-length:int decoupled-lr:float decoupled-min-lr:float decrease-batch-size-if-needed dino-bottleneck-size:int
+dino-freeze-last-layer:float dino-head-hidden-size:int dino-local-crops-number:int dino-local-img-size:int
+dino-norm-last-layer dino-teacher-temp:float dino-warmup-teacher-temp:float dino-warmup-teacher-temp-epochs:int
+disable-ckpt-load-validate-sharding-integrity@0.18 disable-clone-scatter-output-in-embedding@0.16
+disable-dsa-indexer-rotate-activation@0.19 disable-dsa-indexer-scoring-relu@0.19
+disable-flight-recorder-dump-on-timeout@0.17 disable-flight-recorder-extra-dump-on-exec@0.17
+disable-flight-recorder-include-only-active@0.17 disable-gloo-process-groups@0.12
+disable-log-loss-scale-to-tensorboard@0.16 disable-manual-gc-eval@0.16 disable-msc@0.13
+disable-save-tokenizer-assets@0.20 disable-straggler-on-startup disable-strict-fsdp-dtensor-load@0.16
+disable-tokenizer-sentencepiece-ignore-extra-whitespaces@0.18 disable-use-tokenizer-model-from-checkpoint-args@0.16
+dist-ckpt-format: dist-ckpt-optim-fully-reshardable@0.15 dist-ckpt-save-pre-mcore-014@0.15
 dist-ckpt-strictness:{assume_ok_unexpected,log_unexpected,log_all,raise_unexpected,raise_all,return_unexpected,return_all,ignore_all}
 dist-ckpt-workers@0.17:int distrib-optim-fully-reshardable-mem-efficient@0.15 distributed-backend:{nccl,gloo}
 distributed-timeout-minutes:int distributed-timeout-seconds-after-init@0.15:int dump-param-to-param-group-map@0.16:
 embedding-init-method-std@0.14:float embedding-path: empty-unused-memory-level:{0,1,2} enable-chunked-prefill@0.16
-enable-experimental@0.13 enable-ft-package enable-msc@0.18 encoder-num-layers:int encoder-seq-length:int
+enable-experimental@0.13 enable-ft-package enable-gpt-oss enable-msc@0.18 encoder-num-layers:int encoder-seq-length:int
 end-weight-decay:float eod-mask-loss error-injection-rate:int
 error-injection-type:{correct_result,transient_error,persistent_error} eval-global-batch-size@0.18:int
 eval-interval:int eval-iters:int eval-micro-batch-size@0.18:int evidence-data-path: exit-duration-in-mins:int
 exit-interval:int exit-on-missing-checkpoint
 exit-signal@0.16:{SIGHUP,SIGINT,SIGQUIT,SIGILL,SIGTRAP,SIGABRT,SIGBUS,SIGFPE,SIGKILL,SIGUSR1,SIGSEGV,SIGUSR2,SIGPIPE,SIGALRM,SIGTERM,SIGSTKFLT,SIGCHLD,SIGCONT,SIGSTOP,SIGTSTP,SIGTTIN,SIGTTOU,SIGURG,SIGXCPU,SIGXFSZ,SIGVTALRM,SIGPROF,SIGWINCH,SIGIO,SIGPWR,SIGSYS,SIGRTMIN,SIGRTMAX}
 exit-signal-handler exit-signal-handler-for-dataloader@0.16 exit-signal-handler-for-training@0.17
-fake-process-group@0.16 fault-injector-delay-start-iteration@0.18:int fault-injector-fault-delay@0.18:float
-fault-injector-fault-probabilities@0.18: fault-injector-fault-types@0.18: fault-injector-mtti-seconds@0.18:float
-fault-injector-num-ranks@0.18:int fault-injector-offset-seconds@0.18:float fault-injector-ranks@0.18:
-fault-injector-seed@0.18:int fim-data@0.16 fim-eod-token@0.16: fim-fragment-rate@0.16:float fim-middle-token@0.16:
-fim-no-prefix@0.16: fim-pad-token@0.16: fim-prefix-token@0.16: fim-rate@0.16:float fim-split-sample@0.16:
-fim-spm-rate@0.16:float fim-suffix-token@0.16: finetune flash-decode flight-recorder-dump-path@0.17:
+export-default-te-spec export-kd-teacher-ckpt-format: export-kd-teacher-model-config: export-kv-cache-quant:
+export-legacy-megatron export-model-type:{GPTModel,HybridModel,MambaModel}=GPTModel export-moe-apply-probs-on-input
+export-offline-model export-te-mcore-model fake-process-group@0.16 fault-injector-delay-start-iteration@0.18:int
+fault-injector-fault-delay@0.18:float fault-injector-fault-probabilities@0.18: fault-injector-fault-types@0.18:
+fault-injector-mtti-seconds@0.18:float fault-injector-num-ranks@0.18:int fault-injector-offset-seconds@0.18:float
+fault-injector-ranks@0.18: fault-injector-seed@0.18:int fim-data@0.16 fim-eod-token@0.16: fim-fragment-rate@0.16:float
+fim-middle-token@0.16: fim-no-prefix@0.16: fim-pad-token@0.16: fim-prefix-token@0.16: fim-rate@0.16:float
+fim-split-sample@0.16: fim-spm-rate@0.16:float fim-suffix-token@0.16: finetune finetune-data-files+
+finetune-data-split: finetune-hf-dataset: flash-decode flight-recorder-dump-path@0.17:
 flight-recorder-include-stack-trace@0.17 flight-recorder-trace-buffer-size@0.17:int
 fp8-amax-compute-algo:{most_recent,max} fp8-interval:int fp8-margin:int fsdp-db-use-persist-buf-on-alloc-fail@0.19
 fsdp-manual-registration@0.16 ft-num-warmup-iters@0.16:int full-validation@0.14 glu-linear-offset@0.15:float
@@ -191,8 +195,7 @@ inference-batch-times-seqlen-threshold:int inference-coordinator-port@0.16:int i
 inference-cuda-graph-max-tokens@0.19:int inference-cuda-graph-scope@0.18:{none,layer,block}
 inference-disable-ep-consensus@0.18 inference-disable-triton-nvls-kernels@0.17 inference-dynamic-batching@0.12
 inference-dynamic-batching-async-sched-mode@0.19:{legacy,async} inference-dynamic-batching-block-size@0.15:int
-inference-dynamic-batching-buffer-size-gb@0.12:float
-inference-dynamic-batching-cuda-graph-mixed-prefill-count@0.16:int
+inference-dynamic-batching-buffer-size-gb@0.12:float inference-dynamic-batching-cuda-graph-mixed-prefill-count@0.16:int
 inference-dynamic-batching-cuda-graph-sizing-distribution@0.19:{exponential,linear}
 inference-dynamic-batching-logprobs-mode@0.19:{raw_logprobs,processed_logprobs}
 inference-dynamic-batching-mamba-memory-ratio@0.17:float inference-dynamic-batching-max-requests@0.16:int
@@ -204,13 +207,13 @@ inference-dynamic-batching-prefix-caching-mamba-gb@0.17:float
 inference-dynamic-batching-prefix-caching-routing-alpha@0.17:float
 inference-dynamic-batching-sampling-backend@0.18:{torch,flashinfer}
 inference-dynamic-batching-track-generated-token-events@0.17
-inference-dynamic-batching-track-paused-request-events@0.15
-inference-dynamic-batching-unified-memory-level@0.15:{0,1} inference-fuse-tp-communication@0.16
-inference-grouped-gemm-backend@0.17:{flashinfer@0.18,torch,vllm@0.18} inference-logging-step-interval@0.16:int
-inference-max-requests@0.12:int inference-max-seq-length:int inference-moe-disable-fused-quant-kernels@0.17
-inference-moe-token-dispatcher-type@0.18:{nccl,nvls} inference-rng-tracker inference-shards@0.19:
-inference-text-gen-server-logging@0.17 inference-use-synchronous-zmq-collectives@0.17 inference-wandb-logging@0.16
-init-method-std:float init-method-xavier-uniform init-model-with-meta-device@0.12 initial-loss-scale:float
+inference-dynamic-batching-track-paused-request-events@0.15 inference-dynamic-batching-unified-memory-level@0.15:{0,1}
+inference-fuse-tp-communication@0.16 inference-grouped-gemm-backend@0.17:{flashinfer@0.18,torch,vllm@0.18}
+inference-logging-step-interval@0.16:int inference-max-requests@0.12:int inference-max-seq-length:int
+inference-moe-disable-fused-quant-kernels@0.17 inference-moe-token-dispatcher-type@0.18:{nccl,nvls}
+inference-rng-tracker inference-shards@0.19: inference-text-gen-server-logging@0.17
+inference-use-synchronous-zmq-collectives@0.17 inference-wandb-logging@0.16 init-method-std:float
+init-method-xavier-uniform init-model-with-meta-device@0.12 initial-loss-scale:float
 inprocess-active-world-size@0.13:int inprocess-barrier-timeout@0.13:float inprocess-completion-timeout@0.13:float
 inprocess-empty-cuda-cache@0.13 inprocess-granularity@0.13:{node,rank} inprocess-hard-timeout@0.13:float
 inprocess-heartbeat-interval@0.13:float inprocess-heartbeat-timeout@0.13:float inprocess-last-call-wait@0.13:float
@@ -231,14 +234,13 @@ lr-warmup-iters:int lr-warmup-samples:int lr-wsd-decay-iters:int lr-wsd-decay-sa
 lr-wsd-decay-style:{exponential,linear,cosine,minus_sqrt@0.13} manual-gc manual-gc-interval:int mask-factor:float
 mask-prob:float mask-type:{random,row} max-tokens-to-oom:int memory-snapshot-path: merge-file:
 mid-level-dataset-surplus@0.13:float min-loss-scale:float min-lr:float mlp-chunks-for-prefill@0.13:int mock-data
-model-parallel-size:int moe-aux-loss-coeff+float moe-enable-routing-replay@0.16 moe-input-jitter-eps:float
-moe-mlp-glu-interleave-size@0.18:int moe-pad-experts-for-cuda-graph-inference@0.15 moe-per-layer-logging
-moe-permute-fusion moe-permute-fusion-into-hybridep@0.18 moe-router-bias-update-rate:float
+model-parallel-size:int modelopt-enabled moe-aux-loss-coeff+float moe-enable-routing-replay@0.16
+moe-input-jitter-eps:float moe-mlp-glu-interleave-size@0.18:int moe-pad-experts-for-cuda-graph-inference@0.15
+moe-per-layer-logging moe-permute-fusion moe-permute-fusion-into-hybridep@0.18 moe-router-bias-update-rate:float
 moe-router-dtype@0.12:{fp32,fp64} moe-router-enable-expert-bias moe-router-fusion@0.14 moe-router-pre-softmax
 moe-router-quantile-balancing-ema@0.19:float moe-router-score-function:{softmax,sigmoid,sqrtsoftplus@0.18}
-moe-router-topk-scaling-factor:float moe-routing-trace-capture-hidden-states@0.19
-moe-routing-trace-capture-logits@0.19 moe-routing-trace-dump-weights@0.19
-moe-routing-trace-max-training-iters@0.19:int moe-routing-trace-path@0.19:
+moe-router-topk-scaling-factor:float moe-routing-trace-capture-hidden-states@0.19 moe-routing-trace-capture-logits@0.19
+moe-routing-trace-dump-weights@0.19 moe-routing-trace-max-training-iters@0.19:int moe-routing-trace-path@0.19:
 moe-shared-expert-glu-interleave-size@0.19:int moe-upcycling-granularity@0.13:int moe-use-upcycling
 moe-z-loss-coeff:float mrope-section@0.12+int mscale:float mscale-all-dim:float mtp-hybrid-override-pattern@0.17:
 mtp-loss-scaling-factor@0.12:float multiple-validation-sets@0.14 mup-attn-scale-power@0.17:float
@@ -259,19 +261,19 @@ no-strict-fsdp-dtensor-load@0.14 no-tokenizer-sentencepiece-ignore-extra-whitesp
 no-use-layer-wise-param-layout@0.18 no-use-tokenizer-model-from-checkpoint-args
 no-weight-decay-cond-type@0.16:{apply_wd_to_qk_layernorm} no-yarn-correction-range-round-to-int@0.19
 non-persistent-ckpt-type:{global,local,in_memory} non-persistent-global-ckpt-dir:
-non-persistent-local-ckpt-algo:{fully_parallel,atomic} non-persistent-local-ckpt-dir:
-non-persistent-save-interval:int norm-epsilon:float null-tokenizer-eod-id@0.18:int null-tokenizer-pad-id@0.18:int
-num-channels:int num-classes:int num-dataset-builder-threads:int num-speculative-tokens@0.17:int num-workers:int
-nvtx-ranges@0.18 object-storage-cache-path@0.13: one-logger-async one-logger-project: one-logger-run-name: onnx-safe:
-openai-gelu optimizer-cuda-graph@0.17 otel-enabled@0.20 otel-service-name@0.20: otel-span-groups@0.20:
-output-bert-embeddings override-ckpt-iteration@0.19:int override-opt-param-scheduler@0.15
-override-opt_param-scheduler patch-dim:int per-dataset-sequences-path@0.16: per-split-data-args-path:
-persistent-save-interval:int phase-transition-iterations@0.16: pretrained-checkpoint: profile profile-ranks+int
-profile-step-end:int profile-step-start:int pytorch-profiler-collect-callstack@0.17
-pytorch-profiler-collect-chakra@0.17 pytorch-profiler-collect-shapes@0.17 qk-clip@0.16 qk-clip-alpha@0.16:float
-qk-clip-threshold@0.16:float query-in-block-prob:float record-memory-history record-shapes@0.18
-refit-method@0.16:{nccl,gloo,nvshmem} relative-attention-max-distance:int replication replication-factor:int
-replication-jump:int rerun-mode:{disabled,validate_results,report_stats} reset-attention-mask reset-position-ids
+non-persistent-local-ckpt-algo:{fully_parallel,atomic} non-persistent-local-ckpt-dir: non-persistent-save-interval:int
+norm-epsilon:float null-tokenizer-eod-id@0.18:int null-tokenizer-pad-id@0.18:int num-channels:int num-classes:int
+num-dataset-builder-threads:int num-speculative-tokens@0.17:int num-workers:int nvtx-ranges@0.18
+object-storage-cache-path@0.13: one-logger-async one-logger-project: one-logger-run-name: onnx-safe: openai-gelu
+optimizer-cuda-graph@0.17 otel-enabled@0.20 otel-service-name@0.20: otel-span-groups@0.20: output-bert-embeddings
+override-ckpt-iteration@0.19:int override-opt-param-scheduler@0.15 override-opt_param-scheduler patch-dim:int
+per-dataset-sequences-path@0.16: per-split-data-args-path: persistent-save-interval:int
+phase-transition-iterations@0.16: pretrained-checkpoint: profile profile-ranks+int profile-step-end:int
+profile-step-start:int pytorch-profiler-collect-callstack@0.17 pytorch-profiler-collect-chakra@0.17
+pytorch-profiler-collect-shapes@0.17 qk-clip@0.16 qk-clip-alpha@0.16:float qk-clip-threshold@0.16:float
+query-in-block-prob:float record-memory-history record-shapes@0.18 refit-method@0.16:{nccl,gloo,nvshmem}
+relative-attention-max-distance:int replication replication-factor:int replication-jump:int
+rerun-mode:{disabled,validate_results,report_stats} reset-attention-mask reset-position-ids
 result-rejected-tracker-filename@0.12: retriever-report-topk-accuracies+int retriever-score-scaling
 rl-consumption-granularity@0.19:{R,G,B} rl-default-temperature@0.16:float rl-default-top-k@0.16:int
 rl-default-top-p@0.16:float rl-durable-rollout-bank@0.20 rl-generation-lag@0.19:float
@@ -281,8 +283,8 @@ rl-inference-model-unified-memory-level@0.16:{0,1} rl-inference-parsers@0.17*
 rl-inference-pipeline-model-parallel-size@0.16:int rl-inference-tensor-model-parallel-size@0.16:int
 rl-kv-cache-management-mode@0.17:{persist,offload,recompute} rl-max-inflight-requests@0.20:int
 rl-offload-inference-model-weights-when-idle@0.16 rl-offload-optimizer-during-inference@0.15 rl-partial-rollouts@0.15
-rl-persist-cuda-graphs@0.17 rl-profile@0.19 rl-profile-dir@0.19: rl-prompts-per-eval@0.15:int
-rl-rollout-bank-dir@0.20: rl-rollout-bank-max-bytes@0.20:int rl-sequence-packing-algo@0.15:{fifo,round-robin}
+rl-persist-cuda-graphs@0.17 rl-profile@0.19 rl-profile-dir@0.19: rl-prompts-per-eval@0.15:int rl-rollout-bank-dir@0.20:
+rl-rollout-bank-max-bytes@0.20:int rl-sequence-packing-algo@0.15:{fifo,round-robin}
 rl-sequence-packing-max-sequences-per-bin@0.16:int rl-skip-bos-token@0.16 rl-submission-granularity@0.19:{R,G,B}
 rl-training-cuda-graphs@0.16 rl-verify-model-weights-swap@0.16 rope-scaling-factor:float rope-type@0.14:{rope,yarn}
 rotary-base:int rotary-interleaved rotary-percent:float rotary-scaling-factor:float
@@ -290,10 +292,10 @@ rotary-seq-len-interpolation-factor:int run-workload-inspector-server@0.12 sampl
 save-activations-interval@0.18:int save-dgrads-interval@0.16:int save-interval:int save-params-interval@0.18:int
 save-retain-interval@0.14:int save-tokens-per-expert-interval@0.18:int save-wgrads-interval@0.16:int seed:int
 sft-tokenizer-prompt-format@0.13: sgd-momentum:float short-seq-prob:float split: start-eval-at-iter@0.18:int
-start-weight-decay:float straggler-ctrlr-port:int straggler-minmax-count:int
-suggested-communication-unit-size@0.12:int swin-backbone-type:{tiny,base,h3} te-rng-tracker tensorboard-dir:
-tensorboard-log-interval:int tensorboard-queue-size:int test-data-path* test-mode tiktoken-num-special-tokens:int
-tiktoken-pattern:{v1,v2} timing-log-level:{0,1,2} timing-log-option:{max,minmax,all} titles-data-path:
+start-weight-decay:float straggler-ctrlr-port:int straggler-minmax-count:int suggested-communication-unit-size@0.12:int
+swin-backbone-type:{tiny,base,h3} te-rng-tracker tensorboard-dir: tensorboard-log-interval:int
+tensorboard-queue-size:int test-data-path* test-mode tiktoken-num-special-tokens:int tiktoken-pattern:{v1,v2}
+timing-log-level:{0,1,2} timing-log-option:{max,minmax,all} titles-data-path:
 tokenizer-hf-no-include-special-tokens@0.17 tokenizer-hf-no-use-fast@0.17 tokenizer-metadata@0.15: tokenizer-model:
 tokenizer-sentencepiece-legacy@0.16 tokenizer-special-tokens@0.16+
 tokenizer-type:{BertWordPieceLowerCase,BertWordPieceCase,GPT2BPETokenizer,SentencePieceTokenizer,GPTSentencePieceTokenizer,HuggingFaceTokenizer,Llama2Tokenizer,TikTokenizer,MultimodalTokenizer,NullTokenizer,NullMultimodalTokenizer@0.12,SFTTokenizer@0.13}
@@ -305,8 +307,8 @@ use-mup@0.17 use-one-sent-docs use-persistent-ckpt-worker@0.12 use-pytorch-profi
 use-same-sampling-seed-across-dp-ranks@0.19 valid-data-path* validation-set-names@0.18+ verify-integrity@0.18
 vision-backbone-type:{vit,mit,swin} vision-pretraining vision-pretraining-type:{classify,inpaint,dino}
 vocab-extra-ids:int vocab-file: wandb-entity@0.15: wandb-exp-name: wandb-project: wandb-save-dir: warmup:int
-weight-decay:float weight-decay-incr-style:{constant,linear,cosine} yarn-beta-fast@0.19:float
-yarn-beta-slow@0.19:float yarn-correction-range-round-to-int@0.19 yarn-original-max-position-embeddings@0.19:int
+weight-decay:float weight-decay-incr-style:{constant,linear,cosine} yarn-beta-fast@0.19:float yarn-beta-slow@0.19:float
+yarn-correction-range-round-to-int@0.19 yarn-original-max-position-embeddings@0.19:int
 )";
 
 // Options that Megatron-LM 0.20 does not have: of older versions, of Megatron-DeepSpeed and of other forks.

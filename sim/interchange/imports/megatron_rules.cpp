@@ -65,6 +65,8 @@ std::string batch_that(const MegatronRuleCheck& c, std::int64_t micro_batches, c
 }
 
 void check_batch(MegatronRuleCheck& c) {
+  c.require(!c.has("step-batch-size-schedule") || !c.has("global-batch-size"), "batch", "step-batch-size-schedule",
+            "the batch is given twice", "leave out --global-batch-size");
   if (c.replicas() == 0 || c.setup().micro_batch_size == 0 || c.setup().global_batch == 0) return;
   const std::int64_t each = each_step(c), micro_batches = c.setup().global_batch / each;
   c.require(c.setup().global_batch % each == 0, "batch", "global-batch-size",

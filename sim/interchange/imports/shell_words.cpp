@@ -20,6 +20,7 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 
 /// Values that contain each other would grow without end.
 constexpr std::size_t kLongestWord = 1 << 16, kMostCharacters = 1 << 24;
+constexpr std::size_t kMostValues = 8;  // A note needs no more of a variable.
 
 class ShellReader {
  public:
@@ -36,7 +37,9 @@ class ShellReader {
 
  private:
   void step(char c) {
-    if (c == '\\' && at_ + 1 < text_.size()) {
+    if (at_pattern_) {
+      skip_pattern(c);
+    } else if (c == '\\' && at_ + 1 < text_.size()) {
       escape();
     } else if (c == '\'' || c == '"') {
       quoted(c);
@@ -62,7 +65,8 @@ class ShellReader {
     } else if (c == '(' || c == ')' || c == ';' || c == '&' || c == '|') {
       end_word();
       if (!array_) end_command();
-      ++at_;
+      at_pattern_ = !branches_.empty() && branches_.back() < 0 && text_.substr(at_).starts_with(";;");
+      at_ += at_pattern_ ? 2 : 1;
     } else {
       add(c);
       ++at_;
@@ -71,6 +75,62 @@ class ShellReader {
 
   /// Whether the command begins with an option: it is a list of arguments, and a shell does not read it.
   bool is_list() const { return !array_ && !command_.empty() && command_.front().text.starts_with("--"); }
+
+  /// Passes over the patterns of the next branch of `case`, or over the word that ends it.
+  void skip_pattern(char c) {
+    const std::string_view rest = text_.substr(at_);
+    const bool ends = rest.starts_with("esac") && (rest.size() == 4 || !is_name_character(rest[4]));
+    std::size_t length = ends ? 4 : 1;
+    if (c == '#') {
+      length = std::min(rest.find('\n'), rest.size());
+    } else if (!is_space(c) && !ends) {
+      length = std::min(rest.find(')'), rest.size() - 1) + 1;
+      branches_.back() = -++branches_read_;
+    }
+    if (ends) branches_.pop_back();
+    at_pattern_ = c == '#' || is_space(c);
+    for (const std::size_t end = at_ + length; at_ < end; ++at_) line_ += text_[at_] == '\n';
+  }
+
+  /// Whether the word begins or ends a branch; a shell reads such words only where a command begins.
+  bool is_branch_word() {
+    if (array_) return false;
+    const bool begins_case = command_.size() > 1 && command_.front().text == "case" && word_ == "in";
+    if (!command_.empty() && !begins_case) return false;
+    if (begins_case || word_ == "if") {
+      branches_.push_back(begins_case ? -++branches_read_ : ++branches_read_);
+      command_.clear();
+      at_pattern_ = begins_case;
+      return true;
+    }
+    if (branches_.empty()) return word_ == "then";
+    if (word_ == "else" || word_ == "elif") branches_.back() = ++branches_read_;
+    const bool ends = word_ == "fi" || word_ == "esac";
+    if (ends) branches_.pop_back();
+    return ends || word_ == "then" || word_ == "else" || word_ == "elif";
+  }
+
+  /// Every branch counts as taken: remembers a value that may count in place of the one that replaces it.
+  void assign(const std::string& name, std::string given) {
+    std::string& value = script_.values[name];
+    std::vector<int>& before = assigned_in_[name];
+    const bool is_sure =
+        branches_.size() <= before.size() && std::equal(branches_.begin(), branches_.end(), before.begin());
+    std::vector<std::string>& replaced = replaced_[name];
+    if (is_sure) replaced.clear();
+    if (!is_sure && !value.empty() && value != given && replaced.size() < kMostValues) replaced.push_back(value);
+    before = branches_;
+    value = std::move(given);
+  }
+
+  void note_branches(const std::string& name, const std::string& value) {
+    const auto entry = replaced_.find(name);
+    if (entry == replaced_.end() || entry->second.empty()) return;
+    std::vector<std::string>& values = script_.of_branches[name];
+    if (values.size() == entry->second.size() + 1 && values.back() == value) return;
+    values = entry->second;
+    values.push_back(value);
+  }
 
   /// A backslash at the end of a line joins it with the next.
   void escape() {
@@ -154,7 +214,7 @@ class ShellReader {
   }
 
   /// Arithmetic whose names, with or without a dollar sign, are replaced by their values.
-  std::string with_values(std::string_view arithmetic) const {
+  std::string with_values(std::string_view arithmetic) {
     std::string text;
     for (std::size_t i = 0; i < arithmetic.size() && text.size() < kLongestWord;) {
       const char c = arithmetic[i];
@@ -162,7 +222,7 @@ class ShellReader {
       while (i < arithmetic.size() && is_name_character(arithmetic[i])) ++i;
       const auto value = script_.values.find(std::string(arithmetic.substr(start, i - start)));
       if (value != script_.values.end())
-        text += value->second;
+        text += value->second, note_branches(value->first, value->second);
       else if (i > start)
         text += arithmetic.substr(start, i - start);
       else if (c == '$' || c == '{' || c == '}')
@@ -194,7 +254,7 @@ class ShellReader {
     const bool is_set = entry != script_.values.end() && !(has_default && entry->second.empty());
     std::string value(text_.substr(start, at_ - start));
     if (is_set && rest.find('[') == std::string::npos)
-      value = entry->second;
+      value = entry->second, note_branches(name, value);
     else if (has_default)
       value = default_value(rest.substr(2));
     // What a command would print is not known, so that its text stays one word.
@@ -235,11 +295,20 @@ class ShellReader {
     return std::move(inner.word_);
   }
 
-  /// The words of the array stand where it is used.
+  /// The words of the array stand where it is used; in the value of a variable they are one text.
   void use_array(const std::string& name) {
+    if (!array_ && !is_quoted_command() && assigned_name()) {
+      used_.insert(name);
+      std::string between;
+      for (const ShellWord& word : arrays_.at(name)) {
+        for (const char c : between + word.text) add(c);
+        between = " ";
+      }
+      return;
+    }
     if (word_.empty()) in_word_ = false;
     end_word();
-    used_.insert(name);
+    if (array_ != name) used_.insert(name);
     const ShellCommand words = arrays_.at(name);
     for (const ShellWord& word : words) keep(word);
   }
@@ -268,7 +337,8 @@ class ShellReader {
   bool begins_array() {
     if (!in_word_ || array_ || !word_.ends_with('=') || !assigned_name()) return false;
     const std::string name = *assigned_name();
-    if (!word_.ends_with("+=")) arrays_[name].clear();
+    adds_ = word_.ends_with("+=");
+    arrays_[name];  // NAME=("${NAME[@]}" more) has the words from before.
     if (std::find(array_names_.begin(), array_names_.end(), name) == array_names_.end()) array_names_.push_back(name);
     array_ = name;
     word_.clear();
@@ -280,6 +350,7 @@ class ShellReader {
     end_word();
     if (!array_) return;
     ShellCommand& words = arrays_[*array_];
+    if (!adds_) words.clear();
     words.insert(words.end(), array_words_.begin(), array_words_.end());
     array_words_.clear();
     array_.reset();
@@ -290,14 +361,13 @@ class ShellReader {
     const std::optional<std::string> name = array_ || is_quoted_command() ? std::nullopt : assigned_name();
     if (name) {
       const std::size_t equals = word_.find('=');
-      std::string& value = script_.values[*name];
       std::string given = word_.substr(equals + 1);
-      if (word_[equals - 1] == '+') given = value + given;
+      if (word_[equals - 1] == '+') given = script_.values[*name] + given;
       if (given.size() > kLongestWord) too_long();
       characters_ += given.size();
       if (characters_ > kMostCharacters) too_long();
-      value = std::move(given);
-    } else if (!word_.empty()) {
+      assign(*name, std::move(given));
+    } else if (!word_.empty() && !is_branch_word()) {
       keep({std::move(word_), line_});
     }
     word_.clear();
@@ -315,6 +385,9 @@ class ShellReader {
   std::string_view text_;
   std::size_t at_ = 0, characters_ = 0;
   int line_ = 1, depth_ = 0;  ///< Defaults within defaults.
+  int branches_read_ = 0;
+  bool at_pattern_ = false;  ///< Before the patterns of a branch of `case`.
+  bool adds_ = false;        ///< Whether the array that is being read is added to the words before.
   bool in_word_ = false;
   std::string word_;
   ShellCommand command_, array_words_;
@@ -322,6 +395,9 @@ class ShellReader {
   std::map<std::string, ShellCommand> arrays_;
   std::vector<std::string> array_names_;  ///< In the order of the script.
   std::set<std::string> used_;
+  std::vector<int> branches_;  ///< Branches that are being read, from the outermost; below 0: of `case`.
+  std::map<std::string, std::vector<int>> assigned_in_;       ///< The branches in which a variable was set last.
+  std::map<std::string, std::vector<std::string>> replaced_;  ///< Values that may count, were branches chosen.
   ShellScript script_;
 };
 

@@ -19,11 +19,14 @@ using ShellCommand = std::vector<ShellWord>;
 struct ShellScript {
   std::vector<ShellCommand> commands;
   std::map<std::string, std::string> values;  ///< Variables that the script sets; empty for those that it unsets.
+  /// Values of variables that a branch replaces and the script uses then; the last one counts.
+  std::map<std::string, std::vector<std::string>> of_branches;
 };
 
 /// Reads a shell script without running it: drops comments, quotes and redirections, joins continued lines, and puts
 /// the values of variables and arrays in their places where the script sets them before, or gives a default as in
-/// ${NAME:-8}. $((...)) is computed. What has no known value stays as it is written. Every branch counts as taken.
+/// ${NAME:-8}. $((...)) is computed. What has no known value stays as it is written. Every branch of `if` and `case` counts
+/// as taken.
 /// Lines that begin with an option are a list of arguments, in which line breaks and parentheses mean nothing.
 /// InputError where values that contain each other become too long.
 ShellScript read_shell(std::string_view script);

@@ -129,6 +129,27 @@ TEST_CASE("what is absent has the default of Megatron-LM") {
   CHECK(says(yaml, "group: {tensor: 2, sequence: true, expert_tensor: 2}"));
 }
 
+TEST_CASE("a batch that is not given, grows, or is one of several of a script") {
+  std::string model = kModel;
+  model.erase(model.find("--global-batch-size"));
+  const auto read_batch = [&](const std::string& script) {
+    return read_megatron(script, "a.sh", {"", "superpod-h100-256", 16, 0});
+  };
+  const TrainingSetup absent = read_batch(model + "--micro-batch-size 2 --tensor-model-parallel-size 4");
+  CHECK(absent.global_batch == 8);
+  CHECK(mentions(absent.assumed, "without --global-batch-size each replica has one micro-batch"));
+  const TrainingSetup grown = read_batch(model + "--step-batch-size-schedule '0:32 10B:64 20B:128'");
+  CHECK(grown.global_batch == 128);
+  CHECK(mentions(grown.matched, "--step-batch-size-schedule -> run.global_batch: 128"));
+  CHECK(says(refusal([&] { read_batch(model + "--step-batch-size-schedule 0:x"); }), "does not end in a number"));
+  CHECK(says(why_not("--step-batch-size-schedule 0:32"), "the batch is given twice"));
+  const TrainingSetup of_script = read_batch("if [ $1 = small ]; then B=32; else B=64; fi\npython pretrain_gpt.py " +
+                                             model + "--global-batch-size $B");
+  CHECK(of_script.global_batch == 64);
+  CHECK(
+      mentions(of_script.assumed, "every branch of the script counts as taken, so B is '64', the last of '32', '64'"));
+}
+
 TEST_CASE("layers that run again, the kernels of the loss and the format of gathered weights are fields") {
   const std::string full = "--recompute-granularity full --recompute-num-layers 3 ";
   CHECK(read(full + "--recompute-method block").recompute == "layers");
@@ -220,7 +241,7 @@ TEST_CASE("the table of options has every option once, with its words") {
   for (const MegatronOptionList& list : megatron_option_lists())
     if (!list.older && list.use != MegatronUse::Launcher)
       for (const char c : list.text) count += c == ' ' || c == '\n';
-  CHECK(count - 5 == 876);  // Each list begins with a line break.
+  CHECK(count - 5 == 876 + 22);  // Each list begins with a line break; ModelOpt has 22 of the options.
   struct Row {
     const char* name;
     int min_words;
@@ -288,6 +309,8 @@ TEST_CASE("what Megatron-LM refuses after its parser is refused with the rule an
   for (const std::string& accepted :
        {pipeline + "--global-batch-size 28 --microbatch-group-size-per-virtual-pipeline-stage 6",
         pipeline + "--global-batch-size 4", std::string("--pipeline-model-parallel-size 4 --global-batch-size 3"),
+        std::string(kExperts) + "--moe-router-topk 1 --moe-router-load-balancing-type sinkhorn",
+        std::string(kExperts) + "--moe-router-topk 1 --moe-router-score-function sqrtsoftplus",
         tensor + experts + "--expert-tensor-parallel-size 1"}) {
     CAPTURE(accepted);
     CHECK(why_not(accepted, accepted.starts_with("--tensor") ? 8 : 4) == "read");

@@ -49,9 +49,36 @@ TEST_CASE("a command ends with its line, but for a list of arguments") {
 TEST_CASE("arrays stand where they are used") {
   CHECK(commands("A=(--a 1 # c\n --b)\nrun ${A[@]} --c") == "[run@3][--a@1][1@1][--b@2][--c@3]");
   CHECK(commands("A=(1)\nA+=(2)\nB=(\"${A[@]}\" 3)\nrun \"${B[@]}\"") == "[run@4][1@1][2@2][3@3]");
+  CHECK(commands("A=(--a)\nA=(\"${A[@]}\" --b)\nrun ${A[@]}") == "[run@3][--a@1][--b@2]");
+  CHECK(commands("A=(--a)\nA=(--b)\nrun ${A[@]}") == "[run@3][--b@2]");
+  CHECK(commands("A=(--a 1)\nB=\"run ${A[@]} --b\"\nc\n$B") == "[c@3]; [run@4][--a@4][1@4][--b@4]");
   // An array that no command uses is one.
+  CHECK(commands("A=(--a)\nA=(${A[@]} --b)") == "[--a@1][--b@2]");
   CHECK(commands("A=(--a)\nrun") == "[run@2]; [--a@1]");
   CHECK(commands("run ${A[@]}") == "[run@1][${A[@]}@1]");
+}
+
+TEST_CASE("every branch counts as taken") {
+  CHECK(commands("if [ $A ]; then B=1; else run; fi\nrun $B") == "[[@1][$A@1][]@1]; [run@1]; [run@2][1@2]");
+  CHECK(commands("case $1 in # the first\n --a|-b)\n A=1 ;;\n (*) b; c\nesac\nrun $A") == "[b@4]; [c@4]; [run@6][1@6]");
+  CHECK(commands("case a in b) case c in d) e ;; esac ;;\n f) g ;; esac; h case a in b") ==
+        "[e@1]; [g@2]; [h@2][case@2][a@2][in@2][b@2]");
+  CHECK(commands("case a in b").empty());
+  const auto values = [](const std::string& script) {
+    std::string text;
+    for (const auto& [name, list] : read_shell(script).of_branches)
+      for (const std::string& value : list) text += fmt::format("{}={} ", name, value);
+    return text;
+  };
+  CHECK(values("if a; then N=1; elif b; then N=2; else N=2; fi\nrun $N") == "N=1 N=2 ");
+  CHECK(values("case a in\n b) N=1;;\n c) N=2;;\nesac\nrun $((N * 2))") == "N=1 N=2 ");
+  CHECK(values("N=4\nif a; then N=8; fi\nrun $N") == "N=4 N=8 ");
+  // It is sure: nothing was set before, the value is the same, another one follows, or no command uses it.
+  CHECK(values("N=\nif a; then N=8; fi\nrun $N") == "");
+  CHECK(values("if a; then N=8; else N=8; fi\nrun $N") == "");
+  CHECK(values("if a; then N=8; else N=9; fi\nN=7\nrun $N") == "");
+  CHECK(values("if a; then N=8; run $N; else N=9; run $N; fi").find("N=8 N=9") == 0);
+  CHECK(values("if a; then N=8; else N=9; fi") == "");
 }
 
 TEST_CASE("a quoted command may begin with variables") {
