@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 
 #include "sim/core/text.hpp"
+#include "sim/interchange/imports/shell_words.hpp"
 
 namespace stagecraft {
 namespace {
@@ -59,7 +60,7 @@ bool is_like_recipe(const std::string& word) {
 class CommandReader {
  public:
   CommandReader(const std::string& text, const std::string& file) : file_(file) {
-    std::vector<std::string> words = words_of(text);
+    std::vector<std::string> words = words_of(text.starts_with("#!") ? command_of_script(text) : text);
     const auto program = std::find_if(words.rbegin(), words.rend(),
                                       [](const auto& w) { return w.ends_with(".py") || w.ends_with("train.sh"); });
     words.erase(words.begin(), program.base());  // What starts the program is not read.
@@ -107,6 +108,17 @@ class CommandReader {
     add_problem(fmt::format("'{} {}' is no whole number from 1 to {}", name, value, BridgeCommand::kMostDevices),
                 name + " NUMBER");
     return 1;
+  }
+
+  /// The first command of a shell script that names a recipe, with the values of its variables.
+  std::string command_of_script(const std::string& script) {
+    for (const ShellCommand& command : read_shell(script).commands) {
+      std::string text;
+      for (const ShellWord& word : command) text += word.text + " ";
+      const bool names_recipe = text.find("--recipe") != std::string::npos || text.find("_config") != std::string::npos;
+      if (names_recipe && !text.starts_with("echo ")) return text;
+    }
+    return {};
   }
 
   /// The words of a command or a file, without comments; a list in brackets is a part of its word.
