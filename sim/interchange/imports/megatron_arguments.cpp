@@ -397,8 +397,8 @@ void MegatronArguments::sort_others(TrainingSetup& s) const {
     s.without_use.push_back("before the program: " +
                             join(std::vector<std::string>(of_launcher_.begin(), of_launcher_.end()), " "));
   for (const auto& [name, values] : of_branches_)
-    s.assumed.push_back(fmt::format("every branch of the script counts as taken, so {} is '{}', the last of '{}'", name,
-                                    values.back(), join(values, "', '")));
+    s.assumed.push_back(fmt::format("the file does not say which branch is taken, so {} is '{}', the last of '{}'",
+                                    name, values.back(), join(values, "', '")));
   if (!unset_.empty())
     s.assumed.push_back(fmt::format("the file does not set {}; options in their values are not seen",
                                     join(std::vector<std::string>(unset_.begin(), unset_.end()))));

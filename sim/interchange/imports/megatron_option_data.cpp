@@ -319,15 +319,17 @@ constexpr std::string_view kOlderUnmodeled = R"(
 activations-checkpoint-method: activations-checkpoint-num-layers: checkpoint-in-cpu checkpoint-num-layers:
 cpu-optimizer deepspeed-config: deepspeed_config: delay-grad-reduce delay-param-gather@-0.8
 disable-async-tensor-model-parallel-allreduce@0.16-0.16 distribute-checkpointed-activations
-ds-sequence-parallel-size: embed-layernorm enable-hyper-connections enable-zbh1-pipeline enable-zero-bubble
-encoder-pipeline-model-parallel-size@-0.13: encoder-tensor-model-parallel-size@-0.13: ffn_hidden_size: fp32-allreduce
-fp8-e4m3 fp8-hybrid glu-activation hybrid-attention-ratio@-0.16: hybrid-mlp-ratio@-0.16: interleave-group-size:
+ds-sequence-parallel-fpdt-chunk-size: ds-sequence-parallel-fpdt-offloading ds-sequence-parallel-size: embed-layernorm
+enable-hyper-connections enable-zbh1-pipeline enable-zero-bubble encoder-pipeline-model-parallel-size@-0.13:
+encoder-tensor-model-parallel-size@-0.13: ffn_hidden_size: fp32-allreduce fp8-e4m3 fp8-hybrid glu-activation
+hidden-size-teacher: hybrid-attention-ratio@-0.16: hybrid-mlp-ratio@-0.16: interleave-group-size: kd kd-beta-ce:
 keep-fp8-transpose-cache-when-using-custom-fsdp@0.12-0.13 kitchen-config-file@0.13-0.15:
-kitchen-recipe-number@0.13-0.15: memory-centric-tiled-linear moe-extended-tp@-0.16 moe-ncclep-static-shape@0.19-0.19
-moe-use-legacy-grouped-gemm@-0.16 muon-use-nesterov@0.16-0.17 no-async-tensor-model-parallel-allreduce@-0.16
-no-contiguous-buffers-in-local-ddp no-delay-grad-reduce@-0.8 no-delay-param-gather no-scaled-masked-softmax-fusion
-no-scatter-gather-tensors-in-pipeline@-0.17 num-residual-streams: num-unique-layers: partition-activations
-pipeline-model-parallel-split-rank@-0.13: pp-partition-method: retro-add-retriever@-0.15
+kitchen-recipe-number@0.13-0.15: memory-centric-tiled-linear moe-expert-parallel-size: moe-extended-tp@-0.16
+moe-ncclep-static-shape@0.19-0.19 moe-use-legacy-grouped-gemm@-0.16 mos muon-use-nesterov@0.16-0.17
+no-async-tensor-model-parallel-allreduce@-0.16 no-contiguous-buffers-in-local-ddp no-delay-grad-reduce@-0.8
+no-delay-param-gather no-scaled-masked-softmax-fusion no-scatter-gather-tensors-in-pipeline@-0.17
+num-attention-heads-teacher: num-experts-teacher+ num-layers-teacher: num-residual-streams: num-unique-layers:
+partition-activations pipeline-model-parallel-split-rank@-0.13: pp-partition-method: retro-add-retriever@-0.15
 scatter-gather-tensors-in-pipeline use-contiguous-buffers-in-local-ddp zero-allgather-bucket-size:
 zero-bubble-v-schedule zero-reduce-bucket-size:
 )";
@@ -340,34 +342,33 @@ enable-one-logger enable-optimizer-post-validation enable-zbh1-exact-semantics e
 force-ds-sequence-parallel grpo-default-temperature@0.15-0.15: grpo-default-top-p@0.15-0.15:
 inference-dynamic-batching-buffer-guaranteed-fraction@0.12-0.15:
 inference-dynamic-batching-buffer-overflow-factor@0.12-0.15: inference-dynamic-batching-chunk-size@0.13-0.14:
-inference-dynamic-batching-cuda-graph-max-tokens@0.16-0.17:
-inference-dynamic-batching-max-requests-override@0.12-0.15: inference-dynamic-batching-max-tokens-override@0.12-0.15:
-inference-max-batch-size@0.15-0.16: kill-switch-path: langrl-external-server@0.15-0.16
-langrl-inference-server-conversation-template@0.15-0.16: langrl-inference-server-type@0.15-0.16:
-legacy-tokenizer@0.15-0.16 load-model-opt-format@0.13-0.14 log-batch-size-to-tensorboard@-0.8
-log-learning-rate-to-tensorboard log-optimizer-states-to-tensorboard: lr-decay-tokens: lr-warmup-tokens: mlp-type:
-moe-eval-capacity-factor: moe-loss-coeff: moe-min-capacity: moe-token-dropping moe-train-capacity-factor:
-no-langrl-external-server@0.15-0.16 no-load-lr-state no-log-learnig-rate-to-tensorboard@-0.8
-no-log-learning-rate-to-tensorboard no-pipeline-parallel no-query-key-layer-scaling
-no-rl-calculate-intra-group-similarity@0.15-0.15 no-rl-offload-kv-cache-during-training@0.15-0.16
-no-rl-remove-kv-cache-during-training@0.15-0.16 no-rl-reset-cuda-graphs@0.15-0.16 no-stream-ckpt-dequant@0.19-0.19
-num-key-value-heads: one-logger-entity: param-sharing-style: profile-backward remote-device-cpu
-retriever-seq-length@-0.15: retro-attention-gate@-0.15: retro-cyclic-train-iters@-0.15:
-retro-encoder-attention-dropout@-0.15: retro-encoder-hidden-dropout@-0.15: retro-encoder-layers@-0.15:
-retro-no-verify-neighbor-count@-0.15 retro-num-neighbors@-0.15: retro-num-retrieved-chunks@-0.15:
-retro-project-dir@-0.15: retro-workdir: reweight-loss-based-on-position-frequency
+inference-dynamic-batching-cuda-graph-max-tokens@0.16-0.17: inference-dynamic-batching-max-requests-override@0.12-0.15:
+inference-dynamic-batching-max-tokens-override@0.12-0.15: inference-max-batch-size@0.15-0.16: kill-switch-path:
+langrl-external-server@0.15-0.16 langrl-inference-server-conversation-template@0.15-0.16:
+langrl-inference-server-type@0.15-0.16: legacy-tokenizer@0.15-0.16 load-model-opt-format@0.13-0.14 load-teacher:
+log-batch-size-to-tensorboard@-0.8 log-learning-rate-to-tensorboard log-optimizer-states-to-tensorboard
+lr-decay-tokens: lr-warmup-tokens: mlp-type: moe-eval-capacity-factor: moe-loss-coeff: moe-min-capacity:
+moe-token-dropping moe-train-capacity-factor: no-langrl-external-server@0.15-0.16 no-load-lr-state
+no-log-learnig-rate-to-tensorboard@-0.8 no-log-learning-rate-to-tensorboard no-pipeline-parallel
+no-query-key-layer-scaling no-rl-calculate-intra-group-similarity@0.15-0.15
+no-rl-offload-kv-cache-during-training@0.15-0.16 no-rl-remove-kv-cache-during-training@0.15-0.16
+no-rl-reset-cuda-graphs@0.15-0.16 no-stream-ckpt-dequant@0.19-0.19 num-key-value-heads: one-logger-entity:
+param-sharing-style: profile-backward remote-device-cpu retriever-seq-length@-0.15: retro-attention-gate@-0.15:
+retro-cyclic-train-iters@-0.15: retro-encoder-attention-dropout@-0.15: retro-encoder-hidden-dropout@-0.15:
+retro-encoder-layers@-0.15: retro-no-verify-neighbor-count@-0.15 retro-num-neighbors@-0.15:
+retro-num-retrieved-chunks@-0.15: retro-project-dir@-0.15: retro-workdir: reweight-loss-based-on-position-frequency
 rl-calculate-intra-group-similarity@0.15-0.15 rl-generation-batch-size@0.17-0.18:
 rl-num-parallel-generation-batches@0.17-0.18: rl-num-parallel-generations@0.17-0.18:
 rl-offload-kv-cache-during-training@0.15-0.16 rl-parallel-generation-tasks@0.16-0.18:
 rl-remove-kv-cache-during-training@0.15-0.16 rl-reset-cuda-graphs@0.15-0.16 rl-sequence-packing-bin-size@0.15-0.15:
-rope-theta: s3-cache-path@-0.12: skip-train-iteration-range+ skip-warmup sync-tp-duplicated-parameters
-synchronize-each-layer test-weighted-split-paths+ test-weighted-split-paths-path: tiktoken-special-tokens@-0.17+
-tile-factor: tokenizer-hf-include-special-tokens@0.16-0.17 tokenizer-hf-use-fast@0.16-0.17 tokenizer-name-or-path:
-topk: train-tokens: train-weighted-split-paths+ train-weighted-split-paths-path: universal-checkpoint
-use-flash-attn-triton use-flash-attn-v2 use-legacy-models@-0.17 use-pin-memory valid-num-workers:
-valid-weighted-split-paths+ valid-weighted-split-paths-path: zero-bubble-interleaved-schedule
-zero-bubble-max-pending-backward: zero-bubble-pipeline-timers-end-iter: zero-bubble-pipeline-timers-start-iter:
-zero-contigious-gradients zero-reduce-scatter
+rope-theta: rotary-position-embeddings-theta: s3-cache-path@-0.12: skip-train-iteration-range+ skip-warmup
+sync-tp-duplicated-parameters synchronize-each-layer test-weighted-split-paths+ test-weighted-split-paths-path:
+tiktoken-special-tokens@-0.17+ tile-factor: tokenizer-hf-include-special-tokens@0.16-0.17
+tokenizer-hf-use-fast@0.16-0.17 tokenizer-name-or-path: topk: train-tokens: train-weighted-split-paths+
+train-weighted-split-paths-path: universal-checkpoint use-flash-attn-triton use-flash-attn-v2 use-legacy-models@-0.17
+use-pin-memory valid-num-workers: valid-weighted-split-paths+ valid-weighted-split-paths-path:
+zero-bubble-interleaved-schedule zero-bubble-max-pending-backward: zero-bubble-pipeline-timers-end-iter:
+zero-bubble-pipeline-timers-start-iter: zero-contigious-gradients zero-reduce-scatter
 )";
 
 // Options of torchrun, torch.distributed.launch and deepspeed, which a script has before the name of the program.

@@ -7,10 +7,12 @@
 #include <cctype>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/interchange/imports/shell_arithmetic.hpp"
+#include "sim/interchange/imports/shell_conditions.hpp"
 
 namespace stagecraft {
 namespace {
@@ -21,6 +23,18 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 /// Values that contain each other would grow without end.
 constexpr std::size_t kLongestWord = 1 << 16, kMostCharacters = 1 << 24;
 constexpr std::size_t kMostValues = 8;  // A note needs no more of a variable.
+
+/// What is being read of one `if` or `case`.
+struct Branch {
+  bool is_case = false;
+  std::string word = {};      ///< That `case` compares.
+  std::size_t condition = 0;  ///< The place of the condition among the commands,
+  std::size_t joins = 0;      ///< and that of what is between them.
+  int id = 0;                 ///< Number of the branch; 0 where it is surely taken.
+  bool is_unsure = false;     ///< Whether a branch before may be taken.
+  bool is_decided = false;    ///< Whether no branch after this one is taken.
+  bool is_skipped = false;    ///< Whether this branch is not taken.
+};
 
 class ShellReader {
  public:
@@ -56,7 +70,7 @@ class ShellReader {
       ++at_;
     } else if (is_space(c)) {
       end_word();
-      if (c == '\n' && !array_ && !is_list()) end_command();
+      if (c == '\n' && !array_ && !is_list()) end_command(), joins_ += c;
       line_ += c == '\n';
       ++at_;
     } else if (is_list() && (c == '(' || c == ')' || (c == '|' && in_word_))) {
@@ -64,8 +78,8 @@ class ShellReader {
       ++at_;
     } else if (c == '(' || c == ')' || c == ';' || c == '&' || c == '|') {
       end_word();
-      if (!array_) end_command();
-      at_pattern_ = !branches_.empty() && branches_.back() < 0 && text_.substr(at_).starts_with(";;");
+      if (!array_) end_command(), joins_ += c;
+      at_pattern_ = !branches_.empty() && branches_.back().is_case && text_.substr(at_).starts_with(";;");
       at_ += at_pattern_ ? 2 : 1;
     } else {
       add(c);
@@ -85,7 +99,7 @@ class ShellReader {
       length = std::min(rest.find('\n'), rest.size());
     } else if (!is_space(c) && !ends) {
       length = std::min(rest.find(')'), rest.size() - 1) + 1;
-      branches_.back() = -++branches_read_;
+      take_if(shell_pattern(rest.substr(0, length - 1), branches_.back().word));
     }
     if (ends) branches_.pop_back();
     at_pattern_ = c == '#' || is_space(c);
@@ -95,37 +109,79 @@ class ShellReader {
   /// Whether the word begins or ends a branch; a shell reads such words only where a command begins.
   bool is_branch_word() {
     if (array_) return false;
-    const bool begins_case = command_.size() > 1 && command_.front().text == "case" && word_ == "in";
-    if (!command_.empty() && !begins_case) return false;
-    if (begins_case || word_ == "if") {
-      branches_.push_back(begins_case ? -++branches_read_ : ++branches_read_);
+    if (!command_.empty() && command_.front().text == "case" && word_ == "in") {
+      branches_.push_back({.is_case = true, .word = command_.size() > 1 ? command_.back().text : ""});
       command_.clear();
-      at_pattern_ = begins_case;
+      return at_pattern_ = true;
+    }
+    if (!command_.empty()) return false;
+    if (word_ == "if") {
+      branches_.push_back({.condition = script_.commands.size(), .joins = joins_.size()});
       return true;
     }
-    if (branches_.empty()) return word_ == "then";
-    if (word_ == "else" || word_ == "elif") branches_.back() = ++branches_read_;
-    const bool ends = word_ == "fi" || word_ == "esac";
-    if (ends) branches_.pop_back();
-    return ends || word_ == "then" || word_ == "else" || word_ == "elif";
+    const bool in_if = !branches_.empty() && !branches_.back().is_case;
+    if (in_if && word_ == "then") {
+      take_if(condition());
+    } else if (in_if && word_ == "else") {
+      take_if(true);
+    } else if (in_if && word_ == "elif") {
+      branches_.back().is_skipped = branches_.back().is_decided;
+      branches_.back().condition = script_.commands.size();
+      branches_.back().joins = joins_.size();
+    } else if (!branches_.empty() && word_ == (in_if ? "fi" : "esac")) {
+      branches_.pop_back();
+    } else {
+      return word_ == "then" || word_ == "do" || word_ == "{";
+    }
+    return true;
   }
 
-  /// Every branch counts as taken: remembers a value that may count in place of the one that replaces it.
+  /// Whether the `if` that is being read holds, as far as its commands are comparisons.
+  std::optional<bool> condition() const {
+    const Branch& b = branches_.back();
+    return shell_condition(std::span(script_.commands).subspan(b.condition), std::string_view(joins_).substr(b.joins));
+  }
+
+  /// Begins a branch; a condition that is not known may hold.
+  void take_if(std::optional<bool> holds) {
+    Branch& b = branches_.back();
+    b.is_skipped = b.is_decided || holds == false;
+    if (b.is_skipped) return;
+    b.id = holds == true && !b.is_unsure ? 0 : ++branches_read_;
+    b.is_decided = holds == true;
+    b.is_unsure = b.is_unsure || !holds;
+  }
+
+  bool is_skipping() const {
+    return std::any_of(branches_.begin(), branches_.end(), [](const Branch& b) { return b.is_skipped; });
+  }
+
+  /// Remembers a value that may count in place of the one that replaces it. An argument of the script, which is not
+  /// known, replaces none.
   void assign(const std::string& name, std::string given) {
+    std::vector<int> path;
+    for (const Branch& b : branches_)
+      if (b.id > 0) path.push_back(b.id);
     std::string& value = script_.values[name];
     std::vector<int>& before = assigned_in_[name];
-    const bool is_sure =
-        branches_.size() <= before.size() && std::equal(branches_.begin(), branches_.end(), before.begin());
+    const bool is_sure = path.size() <= before.size() && std::equal(path.begin(), path.end(), before.begin());
+    if (!is_sure && !value.empty() && is_argument(given)) return;
     std::vector<std::string>& replaced = replaced_[name];
     if (is_sure) replaced.clear();
     if (!is_sure && !value.empty() && value != given && replaced.size() < kMostValues) replaced.push_back(value);
-    before = branches_;
+    before = std::move(path);
     value = std::move(given);
+  }
+
+  /// "$1" or "${2}".
+  static bool is_argument(const std::string& text) {
+    const std::size_t digit = text.find_first_not_of("${");
+    return digit != 0 && digit != std::string::npos && text[digit] >= '0' && text[digit] <= '9';
   }
 
   void note_branches(const std::string& name, const std::string& value) {
     const auto entry = replaced_.find(name);
-    if (entry == replaced_.end() || entry->second.empty()) return;
+    if (entry == replaced_.end() || entry->second.empty() || std::any_of(value.begin(), value.end(), is_space)) return;
     std::vector<std::string>& values = script_.of_branches[name];
     if (values.size() == entry->second.size() + 1 && values.back() == value) return;
     values = entry->second;
@@ -170,8 +226,15 @@ class ShellReader {
     if (at_ < text_.size()) ++at_;
   }
 
-  /// "2>&1", "> file": neither is an argument.
+  /// "2>&1", "> file": neither is an argument. "<path to data>" stands for a value.
   void redirection() {
+    const std::size_t end = text_.substr(at_, text_.find('\n', at_) - at_).find('>');
+    if (text_[at_] == '<' && end != std::string_view::npos && end > 1 && is_name_character(text_[at_ + 1]) &&
+        !is_space(text_[at_ + end - 1])) {
+      for (const std::size_t stop = at_ + end + 1; at_ < stop; ++at_)
+        if (!is_space(text_[at_])) add(text_[at_]);
+      return;
+    }
     if (in_word_ && word_.find_first_not_of("0123456789") == std::string::npos) word_.clear(), in_word_ = false;
     end_word();
     while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&')) ++at_;
@@ -308,7 +371,7 @@ class ShellReader {
     }
     if (word_.empty()) in_word_ = false;
     end_word();
-    if (array_ != name) used_.insert(name);
+    if (array_ != name && !is_skipping()) used_.insert(name);
     const ShellCommand words = arrays_.at(name);
     for (const ShellWord& word : words) keep(word);
   }
@@ -338,8 +401,7 @@ class ShellReader {
     if (!in_word_ || array_ || !word_.ends_with('=') || !assigned_name()) return false;
     const std::string name = *assigned_name();
     adds_ = word_.ends_with("+=");
-    arrays_[name];  // NAME=("${NAME[@]}" more) has the words from before.
-    if (std::find(array_names_.begin(), array_names_.end(), name) == array_names_.end()) array_names_.push_back(name);
+    if (!is_skipping() && arrays_.try_emplace(name).second) array_names_.push_back(name);
     array_ = name;
     word_.clear();
     in_word_ = false;
@@ -349,9 +411,11 @@ class ShellReader {
   void end_array() {
     end_word();
     if (!array_) return;
-    ShellCommand& words = arrays_[*array_];
-    if (!adds_) words.clear();
-    words.insert(words.end(), array_words_.begin(), array_words_.end());
+    if (!is_skipping()) {
+      ShellCommand& words = arrays_[*array_];
+      if (!adds_) words.clear();  // Only now: NAME=("${NAME[@]}" more) has the words from before.
+      words.insert(words.end(), array_words_.begin(), array_words_.end());
+    }
     array_words_.clear();
     array_.reset();
   }
@@ -366,7 +430,7 @@ class ShellReader {
       if (given.size() > kLongestWord) too_long();
       characters_ += given.size();
       if (characters_ > kMostCharacters) too_long();
-      assign(*name, std::move(given));
+      if (!is_skipping()) assign(*name, std::move(given));
     } else if (!word_.empty() && !is_branch_word()) {
       keep({std::move(word_), line_});
     }
@@ -376,6 +440,7 @@ class ShellReader {
 
   void end_command() {
     end_word();
+    if (is_skipping()) command_.clear();
     if (command_.empty()) return;
     if (command_.front().text == "unset")
       for (const ShellWord& word : command_) script_.values[word.text].clear();
@@ -389,13 +454,13 @@ class ShellReader {
   bool at_pattern_ = false;  ///< Before the patterns of a branch of `case`.
   bool adds_ = false;        ///< Whether the array that is being read is added to the words before.
   bool in_word_ = false;
-  std::string word_;
+  std::string word_, joins_;  ///< `joins_`: what ended each command, such as && and a line break.
   ShellCommand command_, array_words_;
   std::optional<std::string> array_;  ///< The array that is being read.
   std::map<std::string, ShellCommand> arrays_;
   std::vector<std::string> array_names_;  ///< In the order of the script.
   std::set<std::string> used_;
-  std::vector<int> branches_;  ///< Branches that are being read, from the outermost; below 0: of `case`.
+  std::vector<Branch> branches_;  ///< Each `if` and `case` that is being read, from the outermost.
   std::map<std::string, std::vector<int>> assigned_in_;       ///< The branches in which a variable was set last.
   std::map<std::string, std::vector<std::string>> replaced_;  ///< Values that may count, were branches chosen.
   ShellScript script_;

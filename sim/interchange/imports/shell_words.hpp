@@ -25,8 +25,8 @@ struct ShellScript {
 
 /// Reads a shell script without running it: drops comments, quotes and redirections, joins continued lines, and puts
 /// the values of variables and arrays in their places where the script sets them before, or gives a default as in
-/// ${NAME:-8}. $((...)) is computed. What has no known value stays as it is written. Every branch of `if` and `case` counts
-/// as taken.
+/// ${NAME:-8}. $((...)) is computed. What has no known value stays as it is written. A branch whose
+/// condition the script itself decides is taken or not; every other branch of `if` and `case` counts as taken.
 /// Lines that begin with an option are a list of arguments, in which line breaks and parentheses mean nothing.
 /// InputError where values that contain each other become too long.
 ShellScript read_shell(std::string_view script);

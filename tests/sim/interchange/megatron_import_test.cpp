@@ -147,7 +147,7 @@ TEST_CASE("a batch that is not given, grows, or is one of several of a script") 
                                              model + "--global-batch-size $B");
   CHECK(of_script.global_batch == 64);
   CHECK(
-      mentions(of_script.assumed, "every branch of the script counts as taken, so B is '64', the last of '32', '64'"));
+      mentions(of_script.assumed, "the file does not say which branch is taken, so B is '64', the last of '32', '64'"));
 }
 
 TEST_CASE("layers that run again, the kernels of the loss and the format of gathered weights are fields") {

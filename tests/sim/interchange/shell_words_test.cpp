@@ -43,6 +43,7 @@ TEST_CASE("a default is read as the shell reads it") {
 TEST_CASE("a command ends with its line, but for a list of arguments") {
   CHECK(commands("mkdir a; b && c | d") == "[mkdir@1][a@1]; [b@1]; [c@1]; [d@1]");
   CHECK(commands("a > log 2>&1\nb < in") == "[a@1]; [b@2]");
+  CHECK(commands("A=<path to data>/b\nrun $A <c.txt >d") == "[run@2][<pathtodata>/b@2]");
   CHECK(commands("A=3\n--a 1\n--b\n$A ([0]*2) E|L | tee") == "[--a@2][1@2][--b@3][3@4][([0]*2)@4][E|L@4]; [tee@4]");
 }
 
@@ -58,10 +59,10 @@ TEST_CASE("arrays stand where they are used") {
   CHECK(commands("run ${A[@]}") == "[run@1][${A[@]}@1]");
 }
 
-TEST_CASE("every branch counts as taken") {
+TEST_CASE("a branch that the script does not decide counts as taken") {
   CHECK(commands("if [ $A ]; then B=1; else run; fi\nrun $B") == "[[@1][$A@1][]@1]; [run@1]; [run@2][1@2]");
   CHECK(commands("case $1 in # the first\n --a|-b)\n A=1 ;;\n (*) b; c\nesac\nrun $A") == "[b@4]; [c@4]; [run@6][1@6]");
-  CHECK(commands("case a in b) case c in d) e ;; esac ;;\n f) g ;; esac; h case a in b") ==
+  CHECK(commands("case $1 in b) case $2 in d) e ;; esac ;;\n f) g ;; esac; h case a in b") ==
         "[e@1]; [g@2]; [h@2][case@2][a@2][in@2][b@2]");
   CHECK(commands("case a in b").empty());
   const auto values = [](const std::string& script) {
@@ -71,7 +72,7 @@ TEST_CASE("every branch counts as taken") {
     return text;
   };
   CHECK(values("if a; then N=1; elif b; then N=2; else N=2; fi\nrun $N") == "N=1 N=2 ");
-  CHECK(values("case a in\n b) N=1;;\n c) N=2;;\nesac\nrun $((N * 2))") == "N=1 N=2 ");
+  CHECK(values("case $1 in\n b) N=1;;\n c) N=2;;\nesac\nrun $((N * 2))") == "N=1 N=2 ");
   CHECK(values("N=4\nif a; then N=8; fi\nrun $N") == "N=4 N=8 ");
   // It is sure: nothing was set before, the value is the same, another one follows, or no command uses it.
   CHECK(values("N=\nif a; then N=8; fi\nrun $N") == "");
@@ -79,6 +80,32 @@ TEST_CASE("every branch counts as taken") {
   CHECK(values("if a; then N=8; else N=9; fi\nN=7\nrun $N") == "");
   CHECK(values("if a; then N=8; run $N; else N=9; run $N; fi").find("N=8 N=9") == 0);
   CHECK(values("if a; then N=8; else N=9; fi") == "");
+}
+
+TEST_CASE("a script that decides its branches takes them") {
+  const auto run = [](const std::string& script) {
+    const ShellScript read = read_shell(script + "\nrun $N");
+    CHECK(read.of_branches.empty());
+    return read.commands.back().back().text;
+  };
+  const std::string sizes = "M=8B\nif [[ $M == 7B ]]; then N=1; elif [ \"$M\" = '8B' ]; then N=2; else N=3; fi";
+  CHECK(run(sizes) == "2");
+  CHECK(run("if test 2 -gt 3; then N=1; else N=2; fi") == "2");
+  CHECK(run("A=\nif [ -z \"$A\" ]; then N=1; fi\nif [ -n \"$A\" ]; then N=2; fi\nif [ \"$A\" = x ]; then N=3; fi") ==
+        "1");
+  CHECK(run("case 8B in 7B) N=1;; 9B|'8B') N=2;; *) N=3;; esac") == "2");
+  CHECK(run("case 8B in 7B) N=1;; *) N=3;; esac") == "3");
+  CHECK(run("N=8\nif [ \"$1\" ]; then N=$1; fi") == "8");  // A default stands for an argument.
+  CHECK(run("if [ 1 -eq 1 ] && [ a = b ]; then N=1; elif [ a = b ] || test c = c; then N=2; fi") == "2");
+  CHECK(run("if [[ a == a && b != c ]]\nthen N=1; else N=2; fi") == "1");
+  CHECK(run("if [ -z ${A} ]; then N=1; fi; if [ -n \"$A\" ] && [ \"$A\" = b ]; then N=2; fi") == "1");
+  CHECK(run("for i in 1 2; do if [ a != a ]; then N=1; else N=2; fi; done") == "2");
+  CHECK(commands("if [ a = b ]; then\n if x; then A=1; fi\n B=(2)\n c\nfi\nrun $A ${B[@]}") ==
+        "[[@1][a@1][=@1][b@1][]@1]; [run@6][$A@6][${B[@]}@6]");
+  const auto values = [](const std::string& script) { return read_shell(script + "\nrun $N").of_branches["N"]; };
+  CHECK(values("if [ $1 ]; then N=1; elif [ a = a ]; then N=2; else N=3; fi") == std::vector<std::string>{"1", "2"});
+  CHECK(values("if [ a = a ] && b; then N=1; else N=2; fi") == std::vector<std::string>{"1", "2"});
+  CHECK(values("case 8B in 7*) N=1;; *) N=2;; esac") == std::vector<std::string>{"1", "2"});
 }
 
 TEST_CASE("a quoted command may begin with variables") {
