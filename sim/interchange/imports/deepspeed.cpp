@@ -56,6 +56,7 @@ class DeepspeedReader {
 
  private:
   static constexpr int kMost = 1'000'000;  ///< No number is above it here.
+  static constexpr const char* kOfTrainer = "Hugging Face's Trainer has the value of 'auto'";
 
   [[noreturn]] void refuse(const std::string& key, std::string message, std::string help,
                            const char* code = "import") const {
@@ -84,12 +85,16 @@ class DeepspeedReader {
   bool enabled(const char* key) {
     const Json* part = section(key);
     const Json* value = part ? part->find("enabled") : nullptr;
-    if (value && !value->is_bool() && *value != Json("auto"))
-      refuse(key + std::string(".enabled"), "this is neither true nor false", "true or false");
+    if (value && !value->is_bool())
+      refuse(key + std::string(".enabled"),
+             *value == Json("auto") ? kOfTrainer : std::string("this is neither true nor false"), "true or false");
     return value && *value == Json(true);
   }
 
   void read_batch() {
+    const auto is_of_trainer = [&](const char* key) { return json_.find(key) && *json_.find(key) == Json("auto"); };
+    if (is_of_trainer("train_batch_size") && is_of_trainer("train_micro_batch_size_per_gpu"))
+      refuse("train_micro_batch_size_per_gpu", kOfTrainer, "its per_device_train_batch_size");
     const int micro = number(json_, "", "train_micro_batch_size_per_gpu", 0);
     const int steps = accumulation_ = number(json_, "", "gradient_accumulation_steps", 0);
     s_.global_batch = number(json_, "", "train_batch_size", 0);
@@ -326,6 +331,28 @@ class DeepspeedReader {
   int accumulation_ = 0, zero_ = 0, mics_ = 0;  ///< Passes for each step, the stage of ZeRO, replicas that MiCS joins.
 };
 
+/// The text without the comments and the last commas that Hjson, DeepSpeed's reader, takes; lines stay where they are.
+std::string without_comments(std::string text) {
+  const auto blank = [&](std::size_t from, std::size_t to) {
+    for (; from < std::min(to, text.size()); ++from)
+      if (text[from] != '\n') text[from] = ' ';
+  };
+  std::size_t comma = std::string::npos;  // With nothing but white space and comments after it.
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::string_view rest = std::string_view(text).substr(i);
+    if (rest.starts_with("/*"))
+      blank(i, text.find("*/", i) == std::string::npos ? text.size() : text.find("*/", i) + 2);
+    else if (rest.starts_with("//") || rest.starts_with('#'))
+      blank(i, text.find('\n', i));
+    const char c = text[i];
+    if ((c == '}' || c == ']') && comma != std::string::npos) text[comma] = ' ';
+    if (c == '"')
+      for (++i; i < text.size() && text[i] != '"'; ++i) i += text[i] == '\\';
+    if (c != ' ' && c != '\t' && c != '\r' && c != '\n') comma = c == ',' ? i : std::string::npos;
+  }
+  return text;
+}
+
 }  // namespace
 
 TrainingSetup read_deepspeed(const std::string& text, const std::string& file, const SetupOptions& options) {
@@ -334,7 +361,7 @@ TrainingSetup read_deepspeed(const std::string& text, const std::string& file, c
   };
   Json json;
   try {
-    json = parse_json(text);
+    json = parse_json(without_comments(text));
   } catch (const JsonSyntaxError& error) {
     refuse(with_line(error, text));
   }

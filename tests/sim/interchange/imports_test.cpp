@@ -113,6 +113,20 @@ TEST_CASE("Gradients are summed in buckets where Megatron-LM and DeepSpeed do so
         }).find("no number from 1") != std::string::npos);
 }
 
+TEST_CASE("DeepSpeed's file may have comments, and what Hugging Face's Trainer puts into it is asked for") {
+  const auto read = [](const std::string& text) { return read_deepspeed(text, "ds.json", kMachines); };
+  const TrainingSetup s = read(
+      "// a\n{\"train_batch_size\": 32, # b \"\n \"bf16\": {\"enabled\": true, /* c, */},"
+      " \"wandb\": {\"project\": \"a // b, }\"},\n}");
+  CHECK(s.global_batch == 32);
+  CHECK(s.precision == "bf16");
+  CHECK(refusal([&] { read("# a\n{\"x\": 1,\n\"y\" 2}"); }).find("line 3") != std::string::npos);
+  for (const char* text : {"{\"train_batch_size\": 32, \"bf16\": {\"enabled\": \"auto\"}}",
+                           "{\"train_batch_size\": \"auto\", \"train_micro_batch_size_per_gpu\": \"auto\"}"})
+    CHECK(refusal([&] { read(text); }).find("Hugging Face's Trainer has the value of 'auto'") != std::string::npos);
+  CHECK(read("{\"train_batch_size\": 32, \"train_micro_batch_size_per_gpu\": \"auto\"}").micro_batch_size == 2);
+}
+
 TEST_CASE("Options of Megatron-LM that become what a scenario says in other words") {
   const auto read = [](const std::string& more) { return read_megatron(kArguments + more, "a.sh", kMachines); };
   const auto field = [](const TrainingSetup& s, const std::string& name) -> std::string {
