@@ -1,6 +1,7 @@
 # Functions that make configurations of torchtitan's main branch (2026-08-21), written for round_trip_test.cpp, which
 # reads them without running them. Each line of round_trip_cases.txt for torchtitan-python names one.
 
+from torchtitan.components.loss import ChunkedLossWrapper, CrossEntropyLoss
 from torchtitan.components.optimizer import default_adamw
 from torchtitan.components.quantization import (
     Float8GroupedExpertsConverter,
@@ -11,6 +12,7 @@ from torchtitan.components.quantization import (
 from torchtitan.config import CompileConfig, ParallelismConfig, TrainingConfig
 from torchtitan.distributed.activation_checkpoint import FullAC, SelectiveAC
 from torchtitan.models import deepseek_v3, llama3, qwen3
+from torchtitan.models.common.config_utils import decoder_vocab_size
 from torchtitan.models.llama3.config_registry import llama3_405b, llama3_70b
 from torchtitan.trainer import Trainer
 
@@ -21,6 +23,9 @@ def llama3_8b_divided() -> Trainer.Config:
     """Weights divided over all replicas, and operations recomputed."""
     model_spec = llama3.model_registry("8B")
     return Trainer.Config(
+        loss=ChunkedLossWrapper.Config(
+            loss_fn=CrossEntropyLoss.Config(global_vocab_size=decoder_vocab_size(model_spec)),
+        ),
         model_spec=model_spec,
         optimizer=default_adamw(lr=3e-4),
         training=TrainingConfig(
