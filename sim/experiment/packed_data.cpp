@@ -187,10 +187,12 @@ PackedBatches packs_by(const PackingRule& rule, const Value& tree, const ModelGr
     drawn.push_back(draw_lengths(lengths, config::as_int(run.at("global_batch")), i));
   for (const std::vector<int>& one : drawn)
     for (const int n : one)
-      if ((n + rule.pad - 1) / rule.pad * rule.pad > rule.room && n <= tokens)
+      if (const std::int64_t padded = (std::int64_t{n} + rule.pad - 1) / rule.pad * rule.pad;
+          padded > rule.room && n <= tokens)
         throw InputError({{data.at("lengths").where, "data.lengths",
-                           fmt::format("a sequence of {} tokens has no room in a pack of {}", n, rule.room),
-                           fmt::format("data.room: {}", n), kCode}});
+                           fmt::format("a sequence of {} tokens{} has no room in a pack of {}", n,
+                                       padded > n ? fmt::format(", {} with padding,", padded) : "", rule.room),
+                           fmt::format("data.room: {}", padded), kCode}});
   for (const std::vector<int>& one : drawn) check_lengths({.packs = {one}}, tokens, data.at("lengths"), "data.lengths");
   return pack_iterations(drawn, rule, work_rule(model, tokens));
 }

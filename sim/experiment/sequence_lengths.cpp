@@ -3,7 +3,12 @@
 #include "sim/experiment/sequence_lengths.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <fmt/core.h>
+
+#include "sim/core/diagnostic.hpp"
 
 namespace stagecraft {
 namespace {
@@ -83,6 +88,23 @@ std::vector<config::Variant> length_words() {
   return words;
 }
 
+/// A range from its fewest to its most tokens.
+void check_range(const Value& range) {
+  const Value &low = range.at("low"), &high = range.at("high");
+  if (config::as_int(low) > config::as_int(high))
+    throw InputError({{low.where, "data.lengths.low", fmt::format("{} is above high, {}", low.text, high.text),
+                       fmt::format("at most {}", high.text), "lengths"}});
+}
+
+/// Lengths are drawn from what `list` has.
+void check_any(const Value& list, const char* key, bool has_any) {
+  if (!has_any)
+    throw InputError({{list.where, fmt::format("data.lengths.{}", key), "there is nothing to draw a length from",
+                       key == std::string_view("lengths") ? "[2048, 4096], for example"
+                                                          : "[{low: 1024, high: 4096, weight: 1}], for example",
+                       "lengths"}});
+}
+
 }  // namespace
 
 config::Field sequence_lengths_field() {
@@ -97,8 +119,10 @@ LengthRule length_rule(const Value& v) {
     if (kind == named.name) rule = named.rule;
   if (const Value* seed = v.find("seed")) rule.seed = static_cast<std::uint64_t>(config::as_real(*seed));
   if (kind == "equal") rule.high = config::as_int(v.at("length"));
-  if (kind == "uniform" || kind == "lognormal")
+  if (kind == "uniform" || kind == "lognormal") {
+    check_range(v);
     rule.low = config::as_int(v.at("low")), rule.high = config::as_int(v.at("high"));
+  }
   if (kind == "uniform") rule.kind = LengthRule::Kind::Uniform;
   if (kind == "lognormal") {
     rule.kind = LengthRule::Kind::Lognormal;
@@ -106,13 +130,19 @@ LengthRule length_rule(const Value& v) {
   }
   if (kind == "buckets") {
     rule.kind = LengthRule::Kind::Buckets;
-    for (const Value& b : v.at("buckets").items)
+    double weight = 0;
+    for (const Value& b : v.at("buckets").items) {
+      check_range(b);
       rule.buckets.push_back(
           {config::as_int(b.at("low")), config::as_int(b.at("high")), config::as_real(b.at("weight"))});
+      weight += rule.buckets.back().weight;
+    }
+    check_any(v.at("buckets"), "buckets", weight > 0);
   }
   if (kind == "list") {
     rule.kind = LengthRule::Kind::Listed;
     for (const Value& n : v.at("lengths").items) rule.listed.push_back(config::as_int(n));
+    check_any(v.at("lengths"), "lengths", !rule.listed.empty());
   }
   return rule;
 }

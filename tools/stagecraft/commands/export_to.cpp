@@ -190,6 +190,10 @@ int export_framework(const Arguments& a, FrameworkText write) {
   const auto [text, notes] = write(c);
   for (const std::string& note : notes) print_error("note: {}\n", note);
   note_buffers(c, a.text("KIND"));
+  if (c.experiment.run.packs)
+    print_error(
+        "note: not written: the lengths of the sequences and how they are packed; each pack counts as one sequence of "
+        "the model's length\n");
   print_error(
       "note: not written, because no scenario says them: data, tokenizer, optimizer and learning rate, and "
       "constants of the model such as the base of rotations\n");
