@@ -199,7 +199,7 @@ std::string drop_other_form(Value& tree, std::string_view option, bool keeps_opt
                            {"planner", plan->where, Value::scalar("balanced", plan->where, "computed")});
     drop("pipeline"), drop("chunks");
   }
-  if (option == "plan.pipeline" || option == "plan.chunks") drop("stages");
+  if (option == "plan.pipeline" || (option == "plan.chunks" && plan->has("pipeline"))) drop("stages");
   return dropped.empty() ? "" : kInPlaceOf + dropped;
 }
 
