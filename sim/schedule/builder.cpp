@@ -243,7 +243,7 @@ void require_micro_batches(bool enough, std::string_view schedule, std::string_v
   throw Infeasible("micro-batches",
                    fmt::format("the schedule '{}' needs {}; there {} {}", schedule, need,
                                micro_batches == 1 ? "is" : "are", pluralize(micro_batches, "micro-batch", "es")),
-                   "change run.micro_batches");
+                   "change run.micro_batches, or run.global_batch where that is given");
 }
 
 void require_even_ranks(int ranks, std::string_view schedule) {
