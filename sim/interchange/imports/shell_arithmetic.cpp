@@ -1,14 +1,15 @@
-// Evaluates what stands in `$((...))`: whole numbers up to 1e9 with + - * / % and parentheses, otherwise nothing;
+// Evaluates what stands in `$((...))`: whole numbers up to 1e15 with + - * / % and parentheses, otherwise nothing;
 // shell_words.cpp calls it.
 
 #include "sim/interchange/imports/shell_arithmetic.hpp"
 
+#include <cmath>
 #include <cstdlib>
 
 namespace stagecraft {
 namespace {
 
-constexpr std::int64_t kLargest = 1'000'000'000;  // Products of two such numbers fit.
+constexpr std::int64_t kLargest = 1'000'000'000'000'000;  // Counts of tokens have such numbers; sums of two fit.
 constexpr int kDeepestArithmetic = 100;
 
 class ArithmeticReader {
@@ -48,7 +49,8 @@ class ArithmeticReader {
       const char sign = text_[at_++];
       const std::int64_t other = term();
       if (sign == '*') {
-        result = checked(result * other);
+        if (std::abs(static_cast<double>(result) * static_cast<double>(other)) > kLargest) valid_ = false;
+        result = valid_ ? result * other : 0;
       } else if (other == 0) {
         valid_ = false;
       } else {

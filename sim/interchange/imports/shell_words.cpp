@@ -239,7 +239,8 @@ class ShellReader {
     end_word();
     while (at_ < text_.size() && (text_[at_] == '<' || text_[at_] == '>' || text_[at_] == '&')) ++at_;
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-    while (at_ < text_.size() && !is_space(text_[at_]) && text_[at_] != ')' && text_[at_] != ';') ++at_;
+    while (at_ < text_.size() && !is_space(text_[at_]) && text_[at_] != ')' && text_[at_] != ';')
+      at_ = text_.substr(at_).starts_with("$(") ? matching_end(at_ + 1) : at_ + 1;
   }
 
   /// `splits`: white space in a value ends words, as it does outside of quotes.

@@ -43,6 +43,7 @@ TEST_CASE("a default is read as the shell reads it") {
 TEST_CASE("a command ends with its line, but for a list of arguments") {
   CHECK(commands("mkdir a; b && c | d") == "[mkdir@1][a@1]; [b@1]; [c@1]; [d@1]");
   CHECK(commands("a > log 2>&1\nb < in") == "[a@1]; [b@2]");
+  CHECK(commands("a &>> log_$(date \"+%Y %m\").txt\nb") == "[a@1]; [b@2]");
   CHECK(commands("A=<path to data>/b\nrun $A <c.txt >d") == "[run@2][<pathtodata>/b@2]");
   CHECK(commands("A=3\n--a 1\n--b\n$A ([0]*2) E|L | tee") == "[--a@2][1@2][--b@3][3@4][([0]*2)@4][E|L@4]; [tee@4]");
 }
@@ -122,6 +123,8 @@ TEST_CASE("variables and arithmetic") {
   CHECK(shell_arithmetic("2 + 3 * -4 % 5") == 0);
   CHECK(shell_arithmetic("(1") == std::nullopt);
   CHECK(shell_arithmetic("") == std::nullopt);
+  CHECK(shell_arithmetic("300 * 1000 * 1000 * 1000 * 3 / 2048") == 439453125);
+  CHECK(shell_arithmetic("-999999999 * 999999999") == std::nullopt);
   CHECK(shell_arithmetic("999999999 * 999999999") == std::nullopt);
   const ShellScript script = read_shell("export A=1\nunset B\n");
   CHECK(script.values.at("A") == "1");
