@@ -15,7 +15,9 @@ PythonRef find_name(const std::string& name, const PythonNames& names, const Pyt
 }
 
 bool has_attributes(const PythonValue& value) {
-  return value.is_attribute || (!value.is_computed && !value.callee.empty());
+  constexpr std::string_view kPlain = " abs bool decoder_vocab_size float int isinstance len round str sum ";
+  const bool is_plain = kPlain.find(' ' + value.callee + ' ') != std::string_view::npos;
+  return value.is_attribute || (!value.is_computed && !value.callee.empty() && !is_plain);
 }
 
 bool changes_nothing(const std::string& name) {
@@ -23,7 +25,8 @@ bool changes_nothing(const std::string& name) {
       " abs asdict bool cast copy decoder_vocab_size deepcopy dict float getattr int isinstance len list max min "
       "model_registry print range replace round set sorted str sum tuple type ";
   const std::string last = name.substr(name.rfind('.') + 1);
-  return last.empty() || std::isupper(static_cast<unsigned char>(last.front())) != 0 ||
+  const std::size_t letter = last.find_first_not_of('_');
+  return letter == std::string::npos || std::isupper(static_cast<unsigned char>(last[letter])) != 0 ||
          kReaders.find(' ' + last + ' ') != std::string_view::npos;
 }
 

@@ -160,6 +160,9 @@ class TorchtitanReader {
     for (const TorchtitanFlavor& f : torchtitan_flavors())
       if (flavor == fmt::format("{} {}", f.name, f.flavor))
         flavor_ = &f, s_.model_name = f.model, matched("model.flavor", "model", f.model);
+    if (!flavor_ && flavor.size() > 1)
+      s_.assumed.push_back(
+          fmt::format("torchtitan's model {} is not known here, so --model-name says its shape", flavor));
     s_.sequence = number("training.seq_len", 0);
     if (s_.sequence > 0) matched("training.seq_len", "model.sequence", std::to_string(s_.sequence));
   }

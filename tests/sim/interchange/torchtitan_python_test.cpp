@@ -117,8 +117,9 @@ TEST_CASE("what a function that is not in the file gets is refused at its place,
     CHECK(d.message.find("may change this object") != std::string::npos);
     CHECK(d.where.line == 3);
   }
-  for (const char* statement : {"y = tweak(3)", "y = len(config.training)", "y = tweak(config.training.steps)",
-                                "y = Wrapped(config)", "y = dataclasses.asdict(config)"})
+  for (const char* statement :
+       {"y = tweak(3)", "y = len(config.training)", "y = tweak(config.training.steps)", "y = Wrapped(config)",
+        "y = _Wrapped(config)", "n = len(config.training)\n    y = tweak(n)", "y = dataclasses.asdict(config)"})
     CHECK(problem(changed("    " + std::string(statement) + "\n")).message.empty());
   // A function of the file is followed.
   const std::string helper = "def tweak(c):\n    c.parallelism.tensor_parallel_degree = 2\n    return c\n";
