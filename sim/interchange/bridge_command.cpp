@@ -112,11 +112,16 @@ class CommandReader {
 
   /// The first command of a shell script that names a recipe, with the values of its variables.
   std::string command_of_script(const std::string& script) {
-    for (const ShellCommand& command : read_shell(script).commands) {
-      std::string text;
-      for (const ShellWord& word : command) text += word.text + " ";
-      const bool names_recipe = text.find("--recipe") != std::string::npos || text.find("_config") != std::string::npos;
-      if (names_recipe && !text.starts_with("echo ")) return text;
+    try {
+      for (const ShellCommand& command : read_shell(script).commands) {
+        std::string text;
+        for (const ShellWord& word : command) text += word.text + " ";
+        const bool names_recipe =
+            text.find("--recipe") != std::string::npos || text.find("_config") != std::string::npos;
+        if (names_recipe && !text.starts_with("echo ")) return text;
+      }
+    } catch (const InputError& error) {
+      add_problem(error.problems().front().message, error.problems().front().help);
     }
     return {};
   }

@@ -22,6 +22,7 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 
 /// Values that contain each other would grow without end.
 constexpr std::size_t kLongestWord = 1 << 16, kMostCharacters = 1 << 24;
+constexpr std::size_t kDeepestBranch = 100;
 constexpr std::size_t kMostValues = 8;  // A note needs no more of a variable.
 
 /// What is being read of one `if` or `case`.
@@ -110,13 +111,13 @@ class ShellReader {
   bool is_branch_word() {
     if (array_) return false;
     if (!command_.empty() && command_.front().text == "case" && word_ == "in") {
-      branches_.push_back({.is_case = true, .word = command_.size() > 1 ? command_.back().text : ""});
+      open_branch({.is_case = true, .word = command_.size() > 1 ? command_.back().text : ""});
       command_.clear();
       return at_pattern_ = true;
     }
     if (!command_.empty()) return false;
     if (word_ == "if") {
-      branches_.push_back({.condition = script_.commands.size(), .joins = joins_.size()});
+      open_branch({.condition = script_.commands.size(), .joins = joins_.size()});
       return true;
     }
     const bool in_if = !branches_.empty() && !branches_.back().is_case;
@@ -134,6 +135,13 @@ class ShellReader {
       return word_ == "then" || word_ == "do" || word_ == "{";
     }
     return true;
+  }
+
+  void open_branch(Branch branch) {
+    if (branches_.size() == kDeepestBranch)
+      throw InputError("the branches of the script are nested too deep to be followed",
+                       "give the arguments themselves in place of the script");
+    branches_.push_back(std::move(branch));
   }
 
   /// Whether the `if` that is being read holds, as far as its commands are comparisons.

@@ -136,6 +136,10 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   CHECK(problem(std::string(kDense) + " tensor_model_parallel_size=8").help ==
         "the section before it, such as model.tensor_model_parallel_size");
   CHECK(problem(std::string(kDense) + " =8").message.find("not known here") != std::string::npos);
+  std::string script = "#!/bin/bash\n";
+  for (int i = 0; i < 1000; ++i) script += "if ";
+  CHECK(problem(script).message.find("nested too deep") != std::string::npos);
+  CHECK(problem(script).where.file == "overrides.txt");
   CHECK(problem(std::string(kDense) + " model.sequence_parallel=maybe").help == "true or false");
   CHECK(read(std::string(kDense) + " ddp.use_megatron_fsdp=true ddp.use_distributed_optimizer=false").shard ==
         "weights");

@@ -132,6 +132,9 @@ TEST_CASE("variables and arithmetic") {
 }
 
 TEST_CASE("values that contain each other end") {
+  std::string branches;
+  for (int i = 0; i < 1000; ++i) branches += "if ";
+  CHECK(test::refusal([&] { read_shell(branches); }).find("too deep") != std::string::npos);
   std::string words = "A=" + std::string(60'000, 'x') + "\nrun ";
   for (int i = 0; i < 1000; ++i) words += "$A";
   CHECK(test::refusal([&] { read_shell(words); }).find("too long") != std::string::npos);
