@@ -48,12 +48,12 @@ std::vector<std::vector<DeviceId>> devices_of_groups(const PlannedExperiment& p,
     add_fastest_types(p, lists);
     return lists;
   }
-  const auto all = static_cast<int>(p.cluster().devices.size());
+  const auto total = static_cast<int>(p.cluster().devices.size());
   std::map<DeviceTypeId, std::vector<DeviceId>> types;
   for (const DeviceId d : p.cluster().devices.ids()) types[p.cluster().devices[d].type].push_back(d);
   for (const auto& [type, devices] : types)
     for (int n = 1; n <= std::ssize(devices); ++n)
-      if (n < all && (all % n == 0 || (n & (n - 1)) == 0 || n == std::ssize(devices)))
+      if (n < total && (total % n == 0 || (n & (n - 1)) == 0 || n == std::ssize(devices)))
         lists.emplace_back(devices.begin(), devices.begin() + n);
   return lists;
 }

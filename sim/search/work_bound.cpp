@@ -344,7 +344,7 @@ int turns_of(const PlanSpec& spec) { return spec.share == Share::MicroBatches ? 
 Bytes WorkBound::resident(const PlanSpec& spec, int ranks) {
   const auto [entry, is_new] = resident_.try_emplace(fmt::format("{}{}", spec.replicas, group_text(spec)));
   if (!is_new) return entry->second;
-  StageShape whole = spec.shape(ranks);  // All layers in one stage.
+  StageShape whole = spec.shape(ranks);                      // All layers in one stage.
   whole.reshard = whole.sharding == StateSharding::Weights;  // The framework may choose it, and less is kept then.
   for (const LayerId l : configured_.model().layers.ids()) whole.layers.push_back(l);
   const MemoryUnits units = resident_memory(whole, configured_.model(), configured_.experiment.software());

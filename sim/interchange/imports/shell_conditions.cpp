@@ -3,10 +3,10 @@
 #include "sim/interchange/imports/shell_conditions.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <vector>
 
+#include "sim/core/from_chars.hpp"
 #include "sim/core/text.hpp"
 
 namespace stagecraft {
@@ -18,7 +18,7 @@ bool is_glob(std::string_view text) { return text.find_first_of("*?[") != std::s
 std::optional<std::int64_t> whole_number(const std::string& text) {
   std::int64_t value = 0;
   const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  const auto [stop, error] = from_chars(text.data(), end, value);
   return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
 }
 

@@ -297,7 +297,8 @@ std::vector<Argument> search_arguments() {
        "time"},
       {"--time", Argument::Kind::Text,
        "Print the best so far after this time: 60s, 5min; its last tenth, at most 2 s, is for the diagnosis of the "
-       "rows (default: search until nothing else can be shorter, or 400 simulations, and 40 of each schedule, found nothing better)"},
+       "rows (default: search until nothing else can be shorter, or 400 simulations, and 40 of each schedule, found "
+       "nothing better)"},
       {"-o,--out", Argument::Kind::Text, "File for a scenario whose run shows the first row"},
       {"--html", Argument::Kind::Text,
        "Write a page with the answer, the Pareto front and the reasons to this file too"},
