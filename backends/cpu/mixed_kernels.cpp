@@ -145,6 +145,16 @@ class MixedKernels final : public real::Kernels {
     FloatTensors tensors(pool_);
     floats_->divided_loss(step, tensors.call(narrow, true), rows);
   }
+  /// The weights of the call belong to the scores: records have a row of them.
+  void divided_scores(real::ScoreStep step, const real::Call& narrow, const real::ScoreRecords& records) override {
+    if (step == real::ScoreStep::Join) return floats_->divided_scores(step, narrow, records);
+    FloatTensors tensors(pool_);
+    real::Call call = tensors.call(narrow, true);
+    if (narrow.weights)
+      call.weights = tensors.read({const_cast<void*>(narrow.weights), narrow.operation->columns, records.width}).data;
+    floats_->divided_scores(step, call, records);
+    tensors.round_results();
+  }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

@@ -21,8 +21,6 @@ std::int64_t part_size(std::int64_t numbers, int members, int part) {
   return part_begin(numbers, members, part + 1) - part_begin(numbers, members, part);
 }
 
-std::size_t bytes_of(const Kernels& kernels, std::int64_t numbers) { return numbers * wide_width(kernels.width()); }
-
 /// A program that folds several collectives into one has no arrays for each of them.
 void require_one_round(const CollectiveCall& c) { STAGECRAFT_CHECK(c.rounds == 1); }
 
@@ -68,19 +66,20 @@ MemberArrays in_place(CollectiveKind kind, int members, int rank, Tensor whole, 
 }
 
 void write_part(Kernels& kernels, const ResultPart& part, Tensor input, Tensor output) {
-  const Tensor from{offset(input.data, part.from, wide_width(kernels.width())), 1, part.count, true};
-  const Tensor to{offset(output.data, part.to, wide_width(kernels.width())), 1, part.count, true};
+  const std::size_t width = width_of(kernels, output);
+  const Tensor from{offset(input.data, part.from, width), 1, part.count, output.is_wide};
+  const Tensor to{offset(output.data, part.to, width), 1, part.count, output.is_wide};
   if (part.count == 0) return;
   if (part.add) return kernels.add(from, to);
-  if (from.data != to.data) kernels.copy(from.data, to.data, bytes_of(kernels, part.count));
+  if (from.data != to.data) kernels.copy(from.data, to.data, bytes_of(kernels, to));
 }
 
 ScratchCopy::ScratchCopy(Kernels& kernels, Tensor original) : kernels_(kernels), copy_(original) {
-  copy_.data = kernels.allocate(bytes_of(kernels, original.size()));
-  kernels.copy(original.data, copy_.data, bytes_of(kernels, original.size()));
+  copy_.data = kernels.allocate(bytes_of(kernels, original));
+  kernels.copy(original.data, copy_.data, bytes_of(kernels, original));
 }
 
-ScratchCopy::~ScratchCopy() { kernels_.release(copy_.data, bytes_of(kernels_, copy_.size())); }
+ScratchCopy::~ScratchCopy() { kernels_.release(copy_.data, bytes_of(kernels_, copy_)); }
 
 Tensor overwritten_early(CollectiveKind kind, int rank, const MemberArrays& arrays) {
   if (kind == CollectiveKind::AllToAll && arrays.input.data == arrays.output.data) return arrays.input;
@@ -117,7 +116,7 @@ void run_collective(const Program& program, const CollectiveCall& c, CollectiveA
       write_part(kernels, step.part, step.input, members[rank].output);
     }
   for (int rank = computed; rank < c.members; ++rank)
-    kernels.copy(members[0].output.data, members[rank].output.data, bytes_of(kernels, operands.numbers(c)));
+    kernels.copy(members[0].output.data, members[rank].output.data, bytes_of(kernels, members[rank].output));
 }
 
 void finish_collective(const Program& program, const CollectiveCall& c, CollectiveArrays& operands,
@@ -130,15 +129,16 @@ void finish_collective(const Program& program, const CollectiveCall& c, Collecti
     if (kernels == nullptr) continue;
     const Tensor output = operands.arrays(c.member(rank)).output;
     if (computed && is_computed_once(kind)) {
-      kernels->copy(computed.data, output.data, bytes_of(*kernels, output.size()));
+      kernels->copy(computed.data, output.data, bytes_of(*kernels, output));
       continue;
     }
     computed = output;
+    const std::size_t width = width_of(*kernels, output);
     for (const ResultPart& part : result_parts(kind, c.members, rank, operands.numbers(c))) {
       // What other processes sent lies in plain memory, which kernels can copy from but may not compute in.
-      const std::size_t bytes = bytes_of(*kernels, part.count);
-      const void* const from = static_cast<const char*>(inputs[part.source]) + bytes_of(*kernels, part.from);
-      const Tensor target{offset(output.data, part.to, wide_width(kernels->width())), 1, part.count, true};
+      const std::size_t bytes = part.count * width;
+      const void* const from = static_cast<const char*>(inputs[part.source]) + part.from * width;
+      const Tensor target{offset(output.data, part.to, width), 1, part.count, output.is_wide};
       if (!part.add) {
         kernels->copy(from, target.data, bytes);
         continue;
@@ -146,20 +146,21 @@ void finish_collective(const Program& program, const CollectiveCall& c, Collecti
       const auto release = [&](void* data) { kernels->release(data, bytes); };
       const std::unique_ptr<void, decltype(release)> copy(kernels->allocate(bytes), release);
       kernels->copy(from, copy.get(), bytes);
-      kernels->add({copy.get(), 1, part.count, true}, target);
+      kernels->add({copy.get(), 1, part.count, output.is_wide}, target);
     }
   }
 }
 
-void add_up(Kernels& kernels, std::span<const void* const> parts, std::size_t bytes, void* sum) {
+void add_up(Kernels& kernels, std::span<const void* const> parts, std::size_t bytes, bool is_wide, void* sum) {
   const auto release = [&](void* data) { kernels.release(data, bytes); };
   using Copy = std::unique_ptr<void, decltype(release)>;
   const Copy total(kernels.allocate(bytes), release), next(kernels.allocate(bytes), release);
-  const auto count = static_cast<std::int64_t>(bytes / wide_width(kernels.width()));
+  const std::size_t width = is_wide ? wide_width(kernels.width()) : kernels.width();
+  const auto count = static_cast<std::int64_t>(bytes / width);
   kernels.copy(parts.front(), total.get(), bytes);
   for (const void* part : parts.subspan(1)) {
     kernels.copy(part, next.get(), bytes);
-    kernels.add({next.get(), 1, count, true}, {total.get(), 1, count, true});
+    kernels.add({next.get(), 1, count, is_wide}, {total.get(), 1, count, is_wide});
   }
   kernels.copy(total.get(), sum, bytes);
 }
@@ -169,7 +170,7 @@ void finish_sum(const CollectiveCall& c, CollectiveArrays& operands, const void*
     Kernels* const kernels = operands.kernels_of(c.member(rank));
     if (kernels == nullptr) continue;
     const Tensor output = operands.arrays(c.member(rank)).output;
-    kernels->copy(sum, output.data, bytes_of(*kernels, output.size()));
+    kernels->copy(sum, output.data, bytes_of(*kernels, output));
   }
 }
 

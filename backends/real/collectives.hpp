@@ -8,8 +8,8 @@
 #include "sim/program/program.hpp"
 
 // The one place that says what each kind of collective does with data: which numbers of which member become, or are
-// added to, which numbers of a result. Threads, TCP, MPI and GPUs run collectives of a Program by it. Their arrays are
-// gradients and weights, which are wide in mixed precision too.
+// added to, which numbers of a result. Threads, TCP, MPI and GPUs run collectives of a Program by it. Gradients and
+// weights are wide in mixed precision, too; what the ranks of a pipeline exchange for a vocabulary may not be.
 
 namespace stagecraft::real {
 
@@ -60,7 +60,7 @@ void run_collective(const Program&, const CollectiveCall&, CollectiveArrays&);
 void finish_collective(const Program&, const CollectiveCall&, CollectiveArrays&, std::span<const void* const> inputs);
 
 /// Adds numbers of all members of an all-reduce in the order of their ranks. All of it is in plain memory.
-void add_up(Kernels&, std::span<const void* const> parts, std::size_t bytes, void* sum);
+void add_up(Kernels&, std::span<const void* const> parts, std::size_t bytes, bool is_wide, void* sum);
 /// Copies the sum of an all-reduce, which is in plain memory, to the members that are here.
 void finish_sum(const CollectiveCall&, CollectiveArrays&, const void* sum);
 

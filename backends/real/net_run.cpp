@@ -227,6 +227,17 @@ std::int64_t NetRun::saved_numbers(const Node& node, const Samples& s) const {
   return sum;
 }
 
+void NetRun::forward_each_length(std::size_t n, const Call& c, const Samples& s) const {
+  each_length(n, c, s, [&](const Call& one, auto&&, std::size_t) { memory_->kernels().forward(one); });
+}
+
+void NetRun::weight_gradient_each_length(std::size_t n, const Call& c, const Samples& s, const Tensor& d_output,
+                                         void* d_weights) const {
+  each_length(n, c, s, [&](const Call& one, auto&& slice, std::size_t) {
+    memory_->kernels().weight_gradient(one, slice(d_output), d_weights);
+  });
+}
+
 void NetRun::make_output(const Node& node, const Samples& s, Activations& a) const {
   const Value& out = net_->values[node.output];
   a.values[node.output] = Array(*memory_, rows_of(out, s, a), out.columns, Use::Activations, out.number_width());
@@ -247,8 +258,7 @@ void NetRun::run_node(const Node& node, std::size_t n, const Samples& s, const v
     make_output(net_->nodes[n + 1], s, a);
     return memory_->kernels().forward_with_gelu(product.call(), call(n + 1, s, nullptr, a));
   }
-  if (!op.is_loss())
-    return each_length(n, c, s, [&](const Call& one, auto&&, std::size_t) { memory_->kernels().forward(one); });
+  if (!op.is_loss()) return forward_each_length(n, c, s);
   const Array target = targets(n, s);
   inputs_.push_back(target.tensor());
   c.inputs = inputs_;
@@ -299,7 +309,7 @@ void NetRun::remake(std::size_t n, const Samples& s, const void* weights, Activa
   Array gathered;
   Call c = call(n, s, weights_of(node, weights, gathered), a);
   c.output = output.tensor();
-  each_length(n, c, s, [&](const Call& one, auto&&, std::size_t) { memory_->kernels().forward(one); });
+  forward_each_length(n, c, s);
 }
 
 /// Where the gradient of a value goes; makes the array if it is the first one.

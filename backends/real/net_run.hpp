@@ -85,14 +85,16 @@ class NetRun {
   /// The sum of what the loss operations gave; waits for them.
   double loss(const std::vector<Array>& losses) const;
   /// The part of a vocabulary that all ranks of a pipeline divide. look_up() gives what the words that are here make of
-  /// an embedding, and zeros for others.
-  Array look_up(const Samples&, const void* weights) const;
+  /// an embedding, and zeros for others. `words` and `sum` are the weights of the embedding and their gradient.
+  Array look_up(const Samples&, const void* words) const;
   void look_up_gradient(const Samples&, const Array& d_embedding, void* sum) const;
   /// The records of scores over the words that are here, with or without the gradient of their input.
   Array record_scores(const Samples&, const void* weights, const Array& input, bool with_gradient, Activations&) const;
+  /// The records over the words of the tensor group, for the rows that this device exchanges with other ranks.
+  Array join_in_group(const Samples&, const Array& here, std::int64_t width) const;
   /// After record_scores(): adds the gradient of the weights and gives the loss over all words. Gives the part of the
-  /// gradient of the input that these words have, unless records have it.
-  double scores_gradient(const Samples&, const void* weights, const ScoreRecords&, void* sum, Activations&,
+  /// gradient of the input that the words of the tensor group have, in wide numbers, unless records have it.
+  double scores_gradient(const Samples&, const void* weights, ScoreRecords, void* sum, Activations&,
                          Array* d_input) const;
   /// The gradient of the input of the scores, from joint records.
   Array recorded_gradient(const Samples&, const ScoreRecords&) const;
@@ -103,7 +105,13 @@ class NetRun {
   void backward_node(std::size_t n, const Samples&, const void* weights, bool input_side, void* sum,
                      Activations&) const;
   void run_node(const Node&, std::size_t n, const Samples&, const void* weights, Activations&) const;
+  // In net_vocabulary.cpp.
+  Activations no_activations() const;
   Call loss_call(const Samples&, const void* weights, const Tensor& target, const Activations&) const;
+  bool divides_rows_of_scores() const;
+  Array gather_statistics(const Samples&, const Tensor& joint) const;
+  Array add_in_group(const Samples&, const Array& d_input) const;
+
   std::int64_t data_numbers(const Node&) const;
   void make_data(const Node&, const Samples&, Array& into) const;
   void make_sequence_data(const Node&, const Samples&, Array& into) const;
@@ -111,6 +119,9 @@ class NetRun {
   /// alone, and no sequence may attend to another. `slice` cuts other tensors of the same rows.
   template <class Visit>
   void each_length(std::size_t n, const Call&, const Samples&, Visit&& visit) const;
+  void forward_each_length(std::size_t n, const Call&, const Samples&) const;
+  void weight_gradient_each_length(std::size_t n, const Call&, const Samples&, const Tensor& d_output,
+                                   void* d_weights) const;
   const Operation& of_length(const Operation&, const Samples&, int length) const;
   Array data_array(DeviceMemory&, const Node&, const Samples&) const;
   void load(std::size_t n, const Samples&, Array& into) const;

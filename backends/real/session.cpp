@@ -44,13 +44,6 @@ void require_copies_apart(const Workload& workload) {
                          "an even number of stages; --backend ideal or simgrid");
 }
 
-/// The records of scores that ranks exchange have no mixed precision.
-void require_whole_vocabulary(const Workload& workload) {
-  if (!workload.vocabulary.empty())
-    throw InputError("a vocabulary that all ranks divide is not computed in mixed precision",
-                     "--set model.precision=fp32; or plan.vocabulary: ends");
-}
-
 bool trains(const Program& program, StageId stage) {
   return std::any_of(program.instructions.begin(), program.instructions.end(),
                      [&](const Instruction& i) { return i.stage == stage && i.kind == InstructionKind::Update; });
@@ -72,7 +65,6 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       communicators_(communicators),
       versions_(program.size(), -1) {
   require_copies_apart(w_);
-  if (width_ == kMixedWidth) require_whole_vocabulary(w_);
   if (!queued) require_memory(program, here);
   kernels_.resize(program.devices);
   memories_.resize(kernels_.size());
@@ -113,6 +105,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
       MemberGroups groups = groups_of(id, r);
       std::vector<WeightSection> sections = sections_of(id, r);
       if (!here(device)) continue;
+      if (stage.vocabulary_rank >= 0) open_vocabulary_rank(id, r, groups, sections);
       DeviceMemory& memory = *memories_[device];
       const StagePlace place{
           id,
@@ -130,6 +123,7 @@ Session::Session(const Program& program, const KernelFactory& factory, const std
           vocabulary_.empty() ? nullptr : vocabulary_[device].get()};
       replicas[r] =
           std::make_unique<StageExecutor>(net(id, r), place, program, memory, *transfers_, *data_, new_store(id, r));
+      start_words(id, r);
     }
     if (!queued) starts_.back() = {};
   }
@@ -232,8 +226,8 @@ void Session::rewind(bool again) {
     if (memory) memory->forget_peaks();
   std::fill(versions_.begin(), versions_.end(), -1);
   for (const StageId s : stages_.ids())
-    for (std::size_t r = 0; r < stages_[s].size(); ++r)
-      if (stages_[s][r]) stages_[s][r]->start(new_store(s, static_cast<int>(r)));
+    for (int r = 0; r < std::ssize(stages_[s]); ++r)
+      if (stages_[s][r]) stages_[s][r]->start(new_store(s, r)), start_words(s, r);
   if (!again) starts_.clear();
 }
 
@@ -361,7 +355,7 @@ std::size_t Session::share_bytes(InstructionId member) {
   const CollectiveCall& c = p_.collective(p_.at(member));
   if (only_waits(c)) return 0;
   const std::int64_t share = input_numbers(p_.shape(c).kind, c.members, member.value - c.first.value, numbers(c));
-  return share * wide_width(width_);
+  return share * (is_wide(c) ? wide_width(width_) : width_);
 }
 
 void Session::pack_share(InstructionId member, void* into) {
@@ -372,7 +366,8 @@ void Session::pack_share(InstructionId member, void* into) {
 std::size_t Session::number_bytes(int index) const {
   const CollectiveCall& c = p_.collectives[index];
   const bool joins = c.purpose == Purpose::Vocabulary && c.exchange == VocabularyExchange::Scores;
-  return wide_width(width_) * (joins ? first_part_.shape(VocabularyExchange::Scores).columns : 1);
+  const std::size_t width = is_wide(c) ? wide_width(width_) : width_;
+  return joins ? width * first_part_.shape(VocabularyExchange::Scores).columns : width;
 }
 
 void Session::add_up(int index, std::span<const void* const> parts, std::size_t bytes, void* sum) {
@@ -380,7 +375,7 @@ void Session::add_up(int index, std::span<const void* const> parts, std::size_t 
   if (c.purpose == Purpose::Vocabulary && c.exchange == VocabularyExchange::Scores)
     return add_up_records(index, parts, bytes, sum);
   for (int m = 0; m < c.members; ++m)
-    if (Kernels* const kernels = kernels_of(c.member(m))) return real::add_up(*kernels, parts, bytes, sum);
+    if (Kernels* const kernels = kernels_of(c.member(m))) return real::add_up(*kernels, parts, bytes, is_wide(c), sum);
 }
 
 void Session::finish_sum(int index, const void* sum) {

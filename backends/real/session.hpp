@@ -67,7 +67,8 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   /// Divided gradients are summed in every backward, so nothing is left for a collective but that all members wait.
   /// Forwards start as soon as they may.
   bool only_waits(const CollectiveCall& c) const {
-    return w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients) || c.purpose == Purpose::LateForward;
+    const bool is_summed = w_.stages[p_.at(c.first).stage].shards(StateSharding::Gradients);
+    return (is_summed && c.purpose != Purpose::Vocabulary) || c.purpose == Purpose::LateForward;
   }
   Kernels* kernels_of(InstructionId member) override { return kernels_[p_.at(member).device].get(); }
 
@@ -95,6 +96,9 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   void copy_stash(int index);
   // In session_vocabulary.cpp: collectives of a vocabulary that all ranks of a pipeline divide.
   void open_vocabulary();
+  void open_vocabulary_rank(StageId, int replica, const MemberGroups&, const std::vector<WeightSection>&);
+  void start_words(StageId, int replica);
+  bool is_wide(const CollectiveCall&) const;
   VocabularyRank& vocabulary_on(InstructionId member) { return *vocabulary_[p_.at(member).device]; }
   std::int64_t numbers_exchanged(const CollectiveCall&) const;
   MemberArrays exchanged_arrays(InstructionId member);

@@ -41,7 +41,8 @@ bool Session::records_weights(StageId s, int replica) const {
   return place.expert_replica == 0 && net(s, replica).weights > net(s, replica).dense_weights;
 }
 
-/// The weights of the undivided stage, from what its devices have; nothing where one has none.
+/// The weights of the undivided stage, with the part of a vocabulary that its rank has, from what its devices have;
+/// nothing where one has none.
 std::optional<std::vector<double>> Session::whole_weights(StageId s, const Records& records,
                                                           const NumbersOf& numbers_of) const {
   const StageWorkload& stage = w_.stages[s];
@@ -67,7 +68,8 @@ std::optional<std::vector<double>> Session::whole_weights(StageId s, const Recor
   if (!stage.degrees.divides()) return std::move(members.front());
   std::vector<double> weights(whole_nets_[s].weights, 0);
   for (int m = 0; m < std::ssize(members); ++m) add_part(net(s, m), whole_nets_[s], members[m], weights);
-  return weights;
+  if (stage.vocabulary_rank < 0) return weights;
+  return part_of_weights(compile_rank(w_, s, width_), whole_nets_[s], weights);
 }
 
 Records Session::records() const {
@@ -134,7 +136,7 @@ std::vector<Evaluation> Session::evaluations(const Records& records) const {
       complete = complete && weights;
       if (!complete) break;
       if (w_.stages[s].vocabulary_rank >= 0) {
-        add_part(nets_[s].front(), net, *weights, numbers);
+        add_part(compile_rank(w_, s, width_), net, *weights, numbers);
         continue;
       }
       for (const Node& from : whole_nets_[s].nodes)

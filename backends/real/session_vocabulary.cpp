@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "backends/real/session.hpp"
+#include "backends/real/stage_weights.hpp"
 
 namespace stagecraft::real {
 
@@ -13,18 +14,36 @@ void Session::open_vocabulary() {
     return c.purpose == Purpose::Vocabulary && c.exchange == VocabularyExchange::Gradient;
   });
   vocabulary_.resize(p_.devices);
-  for (const StageId s : w_.stages.ids()) {
-    if (w_.stages[s].vocabulary_rank < 0) continue;
-    const VocabularyPart part{&net(s, 0), one_barrier};
-    if (!first_part_.net) first_part_ = part;
-    for (const StageReplica& replica : w_.stages[s].replicas) {
-      if (!here_(replica.device)) continue;
-      const auto stage = [this, s, device = replica.device]() -> StageExecutor& { return stage_on(s, device); };
-      vocabulary_[replica.device] = std::make_unique<VocabularyRank>(
-          part, *memories_[replica.device], *data_, [stage](int micro) { return stage().samples(micro); },
-          [stage] { return stage().weights().newest().data(); });
-    }
-  }
+  const auto has_part = [&](StageId s) { return w_.stages[s].vocabulary_rank >= 0; };
+  const auto ids = w_.stages.ids();
+  first_part_ = {&net(*std::find_if(ids.begin(), ids.end(), has_part), 0), one_barrier, false};
+}
+
+void Session::open_vocabulary_rank(StageId s, int replica, const MemberGroups& groups,
+                                   const std::vector<WeightSection>& sections) {
+  const StageWorkload& stage = w_.stages[s];
+  const DeviceId device = stage.replicas[replica].device;
+  const VocabularyPart part{&net(s, replica), first_part_.one_barrier, stage.vocabulary_rank == 0};
+  const auto executor = [this, s, device]() -> StageExecutor& { return stage_on(s, device); };
+  vocabulary_[device] = std::make_unique<VocabularyRank>(
+      part, *memories_[device], *data_, [executor](int micro) { return executor().samples(micro); },
+      [executor] { return executor().words(); }, groups,
+      ShardedArrays{stage.shards(StateSharding::Weights) && stage.reshard, stage.shards(StateSharding::Gradients),
+                    sections});
+}
+
+/// Where weights are divided, the words of an embedding are there as a whole.
+void Session::start_words(StageId s, int replica) {
+  const StageWorkload& stage = w_.stages[s];
+  if (stage.vocabulary_rank < 0 || !stage.shards(StateSharding::Weights)) return;
+  const StageNet& part = net(s, replica);
+  const Node& words = part.word_node(StageNet::Embedding);
+  const std::vector<double> start = part_of_weights(part, whole_nets_[s], starts_[s]);
+  stages_[s][replica]->start_words(std::span(start).subspan(words.weights, words.count));
+}
+
+bool Session::is_wide(const CollectiveCall& c) const {
+  return c.purpose != Purpose::Vocabulary || first_part_.shape(c.exchange).width == NumberWidth::Wide;
 }
 
 /// Also of members in other processes.
@@ -88,8 +107,9 @@ void Session::add_up_records(int index, std::span<const void* const> parts, std:
   kernels->copy(parts.front(), total.get(), bytes);
   for (const void* const part : parts.subspan(1)) {
     kernels->copy(part, next.get(), bytes);
-    kernels->divided_scores(ScoreStep::Join, {},
-                            {{next.get(), rows, columns}, {total.get(), rows, columns}, first_part_.record_width()});
+    kernels->divided_scores(
+        ScoreStep::Join, {},
+        {{next.get(), rows, columns, true}, {total.get(), rows, columns, true}, first_part_.record_width()});
   }
   kernels->copy(total.get(), sum, bytes);
 }

@@ -15,7 +15,12 @@ void StageCompiler::read_embedding() {
   for (const LayerId id : own_.layers) {
     const std::vector<LayerId>& inputs = layer_of(id.value).inputs;
     if (std::find(inputs.begin(), inputs.end(), embedding) == inputs.end()) continue;
-    net_.embedded = output_of_[embedding] = add_arriving(layer_of(embedding.value).operations.back());
+    // Each device of a tensor group gets the sum of all ranks over its part of the words, for all rows.
+    const Operation& op = layer_of(embedding.value).operations.back();
+    layer_ = embedding.value;
+    net_.embedded = add_arriving(op);
+    net_.values.back().rows = rows_in(Layout::Whole, op.rows);
+    output_of_[embedding] = leave(op, net_.embedded);
     return;
   }
 }
@@ -30,8 +35,12 @@ void StageCompiler::add_vocabulary() {
   const LayerId tokens = layer_of(embedding.value).inputs.front(), scored = layer_of(scores.value).inputs.front();
   add_layer(tokens);
   add_words(embedding, output_of_.at(tokens));
-  add_words(workload_.vocabulary[2], add_words(scores, add_arriving(layer_of(scored.value).operations.back())));
-  net_.counts_losses = own_.vocabulary_rank == 0;
+  layer_ = scores.value;
+  const WorkloadLayer& layer = layer_of(scores.value);
+  const int arriving = add_arriving(layer_of(scored.value).operations.back());
+  const int input = enter(layer.operations.front(), layer, arriving, Layout::Whole);
+  add_words(workload_.vocabulary[2], add_words(scores, input));
+  net_.counts_losses = own_.vocabulary_rank == 0 && place_.tensor == 0;
 }
 
 int StageCompiler::add_words(LayerId id, int input) {
@@ -42,7 +51,11 @@ int StageCompiler::add_words(LayerId id, int input) {
                                  layer.name, workload_.name),
                      "--backend ideal, fluid or simgrid; or plan.vocabulary: ends");
   const Operation& op = layer.operations.front();
-  DividedOperation part = divide(op, {op.columns}, {.tensor = word_parts_}, {.tensor = own_.vocabulary_rank}, width_);
+  Degrees parts = degrees_;
+  GroupPlace place = place_;
+  parts.tensor *= word_parts_;
+  place.tensor += own_.vocabulary_rank * degrees_.tensor;
+  DividedOperation part = divide(op, {op.columns}, parts, place, width_);
   layer_ = id.value;
   Node node;
   node.operation = keep(std::move(part.operation));
@@ -51,6 +64,10 @@ int StageCompiler::add_words(LayerId id, int input) {
   node.slices = std::move(part.slices);
   node.first_word = part.first_word;
   node.words = part.words > 0 || !op.is_loss() ? part.words : op.columns;
+  if (is_divided()) {
+    node.all_rows = op.rows, node.rows = part.rows;
+    node.first_row = place_.context * part.rows;
+  }
   place_weights(node, layer);
   read(node);
   net_.nodes.push_back(std::move(node));

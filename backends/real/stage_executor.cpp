@@ -41,7 +41,7 @@ void StageExecutor::let_go() {
   alive_.clear();
   on_host_.clear();
   slots_.clear();
-  tied_slots_.clear();
+  word_slots_.clear();
   losses_.clear();
   snapshots_.clear();
   weights_.reset();
@@ -124,7 +124,7 @@ void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
       last_version_ = weights_->updates();
       return;
     case InstructionKind::Scores:
-      place_.vocabulary->compute_scores(i.micro_batch());
+      place_.vocabulary->compute_scores(i.micro_batch(), newest_numbers());
       last_version_ = weights_->updates();
       return;
     case InstructionKind::ScoresGradient:
@@ -324,10 +324,9 @@ const void* StageExecutor::numbers_of(const Weights& weights) {
   return gathered_.numbers.data();
 }
 
-Array& StageExecutor::sum_in(std::map<int, Array>& sums, int micro) {
+Array& StageExecutor::sum_in(std::map<int, Array>& sums, int micro, std::int64_t numbers) {
   Array& array = sums[training_.slots ? micro : 0];
   if (!array) {
-    const std::int64_t numbers = has_divided_gradients() ? part_numbers(place_.sections) : net_.weights;
     array = Array(memory_, 1, numbers, Use::Gradients);
     memory_.kernels().zero(array.data(), bytes_of(memory_.kernels(), array.tensor()));
   }
@@ -354,24 +353,58 @@ void StageExecutor::gather_updated() {
 
 void StageExecutor::scores_gradient(const Instruction& i) {
   const int micro = i.micro_batch();
-  const double loss = place_.vocabulary->compute_gradient(micro, slot(micro).data());
+  const double loss = place_.vocabulary->compute_gradient(micro, newest_numbers(), slot(micro).data());
   last_version_ = weights_->updates();
   if (!net_.counts_losses) return;
   losses_[micro].value = loss;
   if (!std::isfinite(loss)) diverged(micro, weights_->updates(), {});
 }
 
+bool StageExecutor::sums_words_apart() const {
+  return has_divided_gradients() || !net_.word_node(StageNet::Scores).owns_weights;
+}
+
 void StageExecutor::add_embedding_gradients() {
-  if (net_.pass_nodes == net_.nodes.size()) return;
-  const bool ties_words = !net_.nodes[net_.pass_nodes + 2].owns_weights;
-  place_.vocabulary->add_embedding_gradients(
-      [&](int micro) { return ties_words ? sum_in(tied_slots_, micro).data() : slot(micro).data(); });
+  if (!net_.has_words()) return;
+  const Node& words = net_.word_node(StageNet::Embedding);
+  place_.vocabulary->add_embedding_gradients([&](int micro) {
+    return sums_words_apart() ? sum_in(word_slots_, micro, words.count).data()
+                              : range(slot(micro).tensor(), words.weights, words.count).data;
+  });
+}
+
+void StageExecutor::add_sum_of_words(int micro, const Array& sum) {
+  const Node& words = net_.word_node(StageNet::Embedding);
+  const Tensor total = slot(micro).tensor();
+  if (!has_divided_gradients()) return memory_.kernels().add(sum.tensor(), range(total, words.weights, words.count));
+  const WeightSection& s = section_at(place_.sections, words.weights);
+  scatter_range(s.group, memory_, s.count, sum.tensor(), {words.weights - s.first, words.count},
+                range(total, s.part, s.shard.count));
+}
+
+const void* StageExecutor::words() const {
+  if (words_) return words_.data();
+  const Node& words = net_.word_node(StageNet::Embedding);
+  return range(weights_->newest_computed().tensor(), words.weights, words.count).data;
+}
+
+void StageExecutor::start_words(std::span<const double> numbers) {
+  const Array wide(memory_, 1, std::ssize(numbers), Use::Weights);
+  memory_.kernels().upload(numbers, wide.data());
+  words_ = rounded(memory_, wide, Use::Weights);
+}
+
+void StageExecutor::gather_words() {
+  if (!words_) return;
+  const Node& words = net_.word_node(StageNet::Embedding);
+  const WeightSection& s = section_at(place_.sections, words.weights);
+  gather_range(s.group, memory_, s.count, range(weights_->newest_computed().tensor(), s.part, s.shard.count),
+               {words.weights - s.first, words.count}, words_.data());
 }
 
 Tensor StageExecutor::gradient() {
   add_embedding_gradients();
-  for (const auto& [micro, sum] : std::exchange(tied_slots_, {}))
-    memory_.kernels().add(sum.tensor(), slot(micro).tensor());
+  for (const auto& [micro, sum] : std::exchange(word_slots_, {})) add_sum_of_words(micro, sum);
   Array& sum = slots_.empty() ? slot(0) : slots_.begin()->second;
   for (auto next = std::next(slots_.begin()); next != slots_.end(); next = slots_.erase(next))
     memory_.kernels().add(next->second.tensor(), sum.tensor());
@@ -386,6 +419,7 @@ void StageExecutor::update(const Instruction& i) {
   weights_->update(i, sum.data);
   gathered_ = {};
   gather_updated();
+  gather_words();
   if (training_.slots)
     slots_.clear();
   else

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "backends/real/host_copies.hpp"
@@ -64,6 +65,10 @@ class StageExecutor {
   /// Forgets everything but the data; `start` is to follow, when all stages have done so.
   void let_go();
   void start(std::unique_ptr<WeightStore>);
+  /// Divided weights of an embedding that its ranks look words up in stay gathered, because these may look at any time.
+  void start_words(std::span<const double>);
+  /// The newest weights of an embedding whose words all ranks divide, for any thread.
+  const void* words() const;
   /// The gradient of the weights, summed over all micro-batches so far; for the sum over replicas. Where gradients are
   /// divided, it is the part of this device, and that sum is in it.
   Tensor gradient();
@@ -99,13 +104,19 @@ class StageExecutor {
   [[noreturn]] void diverged(int micro, int updates, const std::string& where) const;
   void post(const Instruction&, bool gradient, std::vector<Array>& values);
   /// The sum that a micro-batch adds its gradients to, of zeros at first.
-  Array& sum_in(std::map<int, Array>& sums, int micro);
-  Array& slot(int micro) { return sum_in(slots_, micro); }
+  Array& sum_in(std::map<int, Array>& sums, int micro, std::int64_t numbers);
+  Array& slot(int micro) {
+    return sum_in(slots_, micro, has_divided_gradients() ? part_numbers(place_.sections) : net_.weights);
+  }
   Activations& begin(int micro);
   Activations& alive(int micro);
   void end_of(int micro);
   const void* numbers_of(const Weights&);
+  const void* newest_numbers() { return numbers_of({weights_->newest_computed(), weights_->updates()}); }
+  bool sums_words_apart() const;
+  void add_sum_of_words(int micro, const Array& sum);
   void gather_updated();
+  void gather_words();
   void sum_section(const WeightSection&, const Tensor& sum);
   void gather_section(const WeightSection&, const Tensor& numbers);
   /// Numbers of an array from number `first` on.
@@ -132,10 +143,12 @@ class StageExecutor {
   ModuleInputs module_inputs_;
   std::map<int, std::vector<Array*>> on_host_;  ///< Arrays of `alive_` that are on the host, by micro-batch.
   std::map<int, Array> slots_;                  ///< Sums of gradients: one, or one for each micro-batch.
-  /// Sums for an embedding whose weights the scores share. They are added to `slots_` at the end: gradients of
-  /// embeddings come at any time between gradients of scores, and bits depend on the order of additions.
-  std::map<int, Array> tied_slots_;
+  /// Sums for the embedding alone, whose gradients come at any time between instructions. They are added to `slots_` at
+  /// the end where the scores share its weights, because bits depend on the order of additions, and where gradients are
+  /// divided, because the devices that divide them meet in instructions.
+  std::map<int, Array> word_slots_;
   Weights gathered_;  ///< All numbers of weights that the data group divides.
+  Array words_;       ///< All numbers of the weights of an embedding; see start_words().
   struct Loss {
     double value = 0;
     std::vector<Array> numbers;       ///< Parts of the loss that are still on the device.

@@ -29,4 +29,8 @@ StageNet compile_part(const Workload& workload, StageId stage, const GroupPlace&
   return StageCompiler(workload, stage, width, workload.stages[stage].degrees, place, workload.vocabulary_ranks).run();
 }
 
+StageNet compile_rank(const Workload& workload, StageId stage, std::size_t width) {
+  return StageCompiler(workload, stage, width, {}, {}, workload.vocabulary_ranks).run();
+}
+
 }  // namespace stagecraft::real

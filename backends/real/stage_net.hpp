@@ -84,8 +84,9 @@ struct StageNet {
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::size_t pass_nodes = 0;      ///< The first nodes, of forwards and backwards. Where the stage has a part of a
-                                   ///< vocabulary, one each follows for tokens, embedding, scores and loss.
+                                   ///< vocabulary, its nodes follow, as WordNode numbers them.
   int embedded = -1, scored = -1;  ///< Values that come from the embedding and go to the scores of all ranks, if any.
+                                   ///< A tensor group still has to add up the first.
   std::vector<Crossing> inputs;    ///< One for each edge that enters, in the order of the edges.
   std::vector<Crossing> outputs;   ///< One for each edge that leaves, later target stages first: gradients are added in
                                    ///< this order, which is the order of a run without stages.
@@ -95,6 +96,11 @@ struct StageNet {
   std::size_t width = 8;           ///< Bytes of a number.
   bool counts_losses = true;       ///< False where another device of the group has the whole loss already.
   std::vector<std::shared_ptr<const Operation>> divided;  ///< Operations of nodes that the workload does not have.
+
+  /// The nodes of a part of a vocabulary. ScoresInput gives each device of a tensor group all rows.
+  enum WordNode : std::size_t { Tokens, Embedding, ScoresInput, Scores, Loss };
+  bool has_words() const { return nodes.size() > pass_nodes; }
+  const Node& word_node(WordNode n) const { return nodes[pass_nodes + n]; }
 };
 
 /// Bytes of a number, where all numbers of the model have the same; kMixedWidth in mixed precision.
@@ -105,5 +111,7 @@ std::size_t width_of(const Workload&);
 StageNet compile_stage(const Workload&, StageId, std::size_t width);
 /// The part of a stage that a device of its tensor and context groups computes, with its part of a vocabulary.
 StageNet compile_part(const Workload&, StageId, const GroupPlace&, std::size_t width);
+/// The undivided stage with the part of a vocabulary that its rank has.
+StageNet compile_rank(const Workload&, StageId, std::size_t width);
 
 }  // namespace stagecraft::real

@@ -10,22 +10,31 @@
 namespace stagecraft::real {
 
 ExchangeShape VocabularyPart::shape(VocabularyExchange exchange) const {
-  const std::size_t first = net->pass_nodes;
-  const Operation &embedding = *net->nodes[first + 1].operation, &scores = *net->nodes[first + 2].operation;
-  if (exchange == VocabularyExchange::Embedding || exchange == VocabularyExchange::EmbeddingGradient)
-    return {embedding.rows, embedding.columns};
-  if (exchange == VocabularyExchange::Scores) return {scores.rows, ScoreRecords::columns(record_width())};
-  return {scores.rows, scores.inner};
+  const Value& embedding = net->values[net->word_node(StageNet::Embedding).output];
+  const Value& input = net->values[net->word_node(StageNet::ScoresInput).inputs.front()];
+  switch (exchange) {
+    case VocabularyExchange::Embedding:
+    case VocabularyExchange::EmbeddingGradient:
+      return {embedding.rows, embedding.columns};
+    case VocabularyExchange::Scores:
+      return {input.rows, ScoreRecords::columns(one_barrier ? input.columns : 0), NumberWidth::Wide};
+    case VocabularyExchange::Gradient:  // Parts that are added: their sum is rounded once.
+      return {input.rows, input.columns, NumberWidth::Wide};
+    case VocabularyExchange::Input:
+      break;
+  }
+  return {input.rows, input.columns};
 }
 
-VocabularyRank::VocabularyRank(const VocabularyPart& part, DeviceMemory& memory, const Dataset& data, SamplesOf samples,
-                               WeightsOf weights)
+VocabularyRank::VocabularyRank(const VocabularyPart& part, DeviceMemory& memory, const Dataset& data,
+                               SamplesOf samples_of, WordsOf words_of, const MemberGroups& groups,
+                               const ShardedArrays& sharded)
     : part_(part),
       memory_(&memory),
-      scores_(*part.net, memory, data),
+      scores_(*part.net, memory, data, nullptr, false, groups, sharded),
       words_(*part.net, memory, data),
-      samples_(std::move(samples)),
-      weights_(std::move(weights)) {}
+      samples_(std::move(samples_of)),
+      words_of_(std::move(words_of)) {}
 
 VocabularyRank::Exchanged& VocabularyRank::at(int micro) {
   const std::lock_guard lock(mutex_);
@@ -40,7 +49,7 @@ void VocabularyRank::drop(int micro) {
 
 Array VocabularyRank::new_array(VocabularyExchange exchange, int micro) const {
   const ExchangeShape shape = part_.shape(exchange);
-  return {*memory_, samples_(micro).rows(shape.rows), shape.columns, Use::Activations};
+  return {*memory_, samples_(micro).rows(shape.rows), shape.columns, Use::Activations, shape.width};
 }
 
 ScoreRecords VocabularyRank::records(const Exchanged& e) const {
@@ -57,25 +66,26 @@ void VocabularyRank::give_input(int micro, const Array& input) { at(micro).input
 
 Array VocabularyRank::take_input_gradient(int micro) {
   Exchanged& e = at(micro);
-  if (!part_.one_barrier) return std::exchange(e.gradient, {});
+  if (!part_.one_barrier) return rounded(*memory_, std::exchange(e.gradient, {}), Use::Activations);
   const Array gradient = scores_.recorded_gradient(samples_(micro), records(e));
   if (e.has_scores) e.joint = {};
   return gradient;
 }
 
-void VocabularyRank::compute_scores(int micro) {
+void VocabularyRank::compute_scores(int micro, const void* weights) {
   Exchanged& e = at(micro);
-  e.here = scores_.record_scores(samples_(micro), weights_(), e.input, part_.one_barrier, e.scores);
+  e.here = scores_.record_scores(samples_(micro), weights, std::exchange(e.input, {}), part_.one_barrier, e.scores);
+  e.in_group = scores_.join_in_group(samples_(micro), e.here, part_.record_width());
 }
 
-double VocabularyRank::compute_gradient(int micro, void* sum) {
+double VocabularyRank::compute_gradient(int micro, const void* weights, void* sum) {
   Exchanged& e = at(micro);
-  const double loss = scores_.scores_gradient(samples_(micro), weights_(), records(e), sum, e.scores,
+  const double loss = scores_.scores_gradient(samples_(micro), weights, records(e), sum, e.scores,
                                               part_.one_barrier ? nullptr : &e.gradient);
   e.scores = {};
-  e.input = {}, e.here = {};
+  e.here = {}, e.in_group = {};
   // The last stage takes the gradient of its output from joint records, which may come later.
-  if (!part_.one_barrier || !part_.net->counts_losses) e.joint = {};
+  if (!part_.one_barrier || !part_.is_last) e.joint = {};
   e.has_scores = true;
   drop(micro);
   return loss;
@@ -94,10 +104,10 @@ void VocabularyRank::add_embedding_gradients(const std::function<void*(int micro
 
 Tensor VocabularyRank::bring(VocabularyExchange exchange, int micro) {
   Exchanged& e = at(micro);
-  if (exchange == VocabularyExchange::Scores) return e.here.tensor();
+  if (exchange == VocabularyExchange::Scores) return e.in_group.tensor();
   if (exchange == VocabularyExchange::Embedding && !e.embedding) {
     const std::lock_guard lock(words_mutex_);
-    e.embedding = words_.look_up(samples_(micro), weights_());
+    e.embedding = words_.look_up(samples_(micro), words_of_());
   }
   return receive(exchange, micro);
 }
@@ -112,8 +122,8 @@ Tensor VocabularyRank::receive(VocabularyExchange exchange, int micro) {
 
 void VocabularyRank::complete(VocabularyExchange exchange, int micro) {
   Exchanged& e = at(micro);
-  const bool has_last = part_.net->counts_losses, has_first = part_.net->embedded >= 0;
-  if (exchange == VocabularyExchange::Gradient && !has_last) e.gradient = {};
+  const bool has_first = part_.net->embedded >= 0;
+  if (exchange == VocabularyExchange::Gradient && !part_.is_last) e.gradient = {};
   if (exchange == VocabularyExchange::Embedding && !has_first) e.embedding = {};
   if (exchange != VocabularyExchange::EmbeddingGradient) return;
   const std::lock_guard lock(words_mutex_);

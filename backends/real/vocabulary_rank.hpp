@@ -13,12 +13,14 @@ namespace stagecraft::real {
 /// Numbers of the arrays of an exchange, for one sample.
 struct ExchangeShape {
   std::int64_t rows = 0, columns = 0;
+  NumberWidth width = NumberWidth::Narrow;
 };
 
 /// Which part of a vocabulary a rank computes with, and how.
 struct VocabularyPart {
   const StageNet* net = nullptr;  ///< The stage that has the part.
   bool one_barrier = false;       ///< Records of scores have the gradient of their input.
+  bool is_last = false;           ///< Its rank has the last stage, whose output goes to the scores.
 
   ExchangeShape shape(VocabularyExchange) const;
   /// ScoreRecords::width.
@@ -30,8 +32,10 @@ struct VocabularyPart {
 class VocabularyRank {
  public:
   using SamplesOf = std::function<Samples(int micro)>;
-  using WeightsOf = std::function<const void*()>;
-  VocabularyRank(const VocabularyPart&, DeviceMemory&, const Dataset&, SamplesOf, WeightsOf);
+  using WordsOf = std::function<const void*()>;
+  /// `words_of`: the newest weights of the embedding, for any thread.
+  VocabularyRank(const VocabularyPart&, DeviceMemory&, const Dataset&, SamplesOf, WordsOf words_of, const MemberGroups&,
+                 const ShardedArrays&);
 
   // What the first and the last stage take and give.
   Array take_embedding(int micro);
@@ -39,10 +43,10 @@ class VocabularyRank {
   void give_input(int micro, const Array&);
   Array take_input_gradient(int micro);
 
-  void compute_scores(int micro);
+  void compute_scores(int micro, const void* weights);
   /// Adds the gradient of the weights to `sum`, and gives the loss of the micro-batch.
-  double compute_gradient(int micro, void* sum);
-  /// Adds the gradients of embeddings that have come, in the order of their coming.
+  double compute_gradient(int micro, const void* weights, void* sum);
+  /// Adds the gradients of embeddings that have come, in the order of their coming, to sums for the embedding alone.
   void add_embedding_gradients(const std::function<void*(int micro)>& sum_of);
 
   /// The array that this rank brings to an exchange, and the one that its result goes to.
@@ -52,7 +56,7 @@ class VocabularyRank {
 
  private:
   struct Exchanged {
-    Array input, here, joint, gradient, embedding, embedding_gradient;
+    Array input, here, in_group, joint, gradient, embedding, embedding_gradient;
     Activations scores;
     bool has_scores = false, has_embedding = false;  ///< Whether the gradients of these weights are summed.
   };
@@ -65,7 +69,7 @@ class VocabularyRank {
   DeviceMemory* memory_;
   NetRun scores_, words_;  ///< Collectives look up words next to computation.
   SamplesOf samples_;
-  WeightsOf weights_;
+  WordsOf words_of_;
   std::mutex mutex_;                    ///< For the list, not for what is in it.
   std::mutex words_mutex_;              ///< For `words_` and `came_`.
   std::map<int, Exchanged> exchanged_;  ///< By micro-batch.

@@ -271,26 +271,19 @@ void check_real_offload(const CompiledExperiment& c, const std::string& backend)
 
 /// Threads and processes exchange what ranks have of the words.
 void check_real_vocabulary(const CompiledExperiment& c, const std::string& backend) {
-  const auto refuse = [&](const std::string& what, const std::string& help) {
-    throw InputError({{c.experiment.plan.where("vocabulary"), "plan.vocabulary",
-                       fmt::format("the backend '{}' {}", backend, what), help, "vocabulary"}});
-  };
-  if (backend != "cpu")
-    refuse("enqueues collectives of gradients alone, and has no kernels that join the scores of several ranks",
-           "--backend cpu, ideal, fluid or simgrid; or vocabulary: ends");
-  if (c.experiment.run.emulated) return;
-  if (c.plan.stages.front().shape.degrees.divides())
-    refuse("divides words over the ranks of a pipeline, and not once more over the devices of a group",
-           "take group out of the plan; or --backend ideal, fluid or simgrid");
-  if (c.plan.stages.front().shape.sharding > StateSharding::Optimizer)
-    refuse("gathers weights and scatters gradients in forwards and backwards alone, not in scores",
-           "shard: optimizer or none; or --backend ideal, fluid or simgrid");
+  if (!c.plan.vocabulary || backend == "cpu") return;
+  throw InputError(
+      {{c.experiment.plan.where("vocabulary"), "plan.vocabulary",
+        fmt::format("the backend '{}' enqueues collectives of gradients alone, and has no kernels that join the scores "
+                    "of several ranks",
+                    backend),
+        "--backend cpu, ideal, fluid or simgrid; or vocabulary: ends", "vocabulary"}});
 }
 
 }  // namespace
 
 void check_real_run(const CompiledExperiment& c, const std::string& backend, bool links_change) {
-  if (c.plan.vocabulary) check_real_vocabulary(c, backend);
+  check_real_vocabulary(c, backend);
   check_real_offload(c, backend);
   const StageShape& shape = c.plan.stages.front().shape;
   check_real_groups(c, backend);

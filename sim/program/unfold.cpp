@@ -174,7 +174,7 @@ class Unfolder {
   /// One collective for each tensor rank; its ranks are the replicas, and in each of them the context ranks.
   void collective(const Instruction& first) {
     const CollectiveCall& c = p_.collective(first);
-    if (c.purpose == Purpose::Stash || c.purpose == Purpose::LateForward) return for_each_member(c);
+    if (!sums_gradients(c.purpose)) return for_each_member(c);
     const StageShape& shape = plan_.stage(first.stage).shape;
     Program& u = out_.program;
     const int tensor = shape.degrees.tensor, context = shape.degrees.context;

@@ -102,7 +102,7 @@ class CollectiveNumbers : public real::Actions, public real::RemoteBuffers, publ
   }
   std::size_t number_bytes(int) const override { return sizeof(double); }
   void add_up(int, std::span<const void* const> parts, std::size_t bytes, void* sum) override {
-    real::add_up(*kernels_, parts, bytes, sum);
+    real::add_up(*kernels_, parts, bytes, true, sum);
   }
   void finish_sum(int index, const void* sum) override { real::finish_sum(p_.collectives[index], *this, sum); }
 

@@ -231,6 +231,8 @@ def with_mpi(folder):
              lambda: same_numbers(folder, "groups", (3,), "plan.replicas=1", "plan.group={tensor: 2, context: 2, context_type: p2p}"),
              lambda: same_numbers(folder, "groups", (3,), "model.override.precision=mixed", "plan.shard=gradients"),
              lambda: same_numbers(folder, "groups", (3,), "plan={planner: balanced, stages: 4, vocabulary: all}", "run.schedule=vocab-1"),
+             lambda: same_numbers(folder, "groups", (3,), "plan.vocabulary=all", "run.schedule=vocab-2", "plan.shard=weights",
+                                  "model.override.precision=mixed"),
              lambda: same_numbers(folder, "groups", (2,), "plan={planner: balanced, stages: 4, vocabulary: all}", "run.schedule=vocab-2",
                                   "model.override.tied=true", "run.micro_batches=12"),
              lambda: same_numbers(folder, "experts", (2, 3, 8) if full else (3,)),
