@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "backends/cuda/enqueue.hpp"
+#include "sim/core/diagnostic.hpp"
 
 namespace stagecraft::cuda {
 
@@ -11,7 +12,8 @@ namespace stagecraft::cuda {
 void Enqueuer::collective(int index, InstructionId id) {
   const CollectiveCall& c = p_.collectives[index];
   if (id != c.first) return;
-  const bool is_sum = p_.shape(c).kind == CollectiveKind::AllReduce && !session_->only_waits(c);
+  const bool is_sum =
+      p_.shape(c).kind == CollectiveKind::AllReduce && !session_->only_waits(c) && c.purpose != Purpose::Vocabulary;
   if (ranks_ && ranks_->sums() && is_sum) return all_reduce(index);
   std::vector<std::vector<InstructionId>> groups;
   for (int m = 0; m < c.members; ++m) {
@@ -83,6 +85,11 @@ void Enqueuer::compute_results(int index) {
   const CollectiveCall& c = p_.collectives[index];
   const CollectiveKind kind = p_.shape(c).kind;
   if (first_reaches_all(c) || session_->only_waits(c)) return session_->collective(index);
+  if (c.purpose == Purpose::Vocabulary)
+    throw InputError(
+        "ranks that divide a vocabulary are on GPUs that do not read each other's memory, which the backend "
+        "'cuda' joins no scores over",
+        "one process whose GPUs have peer access, or parts of one GPU; or plan.vocabulary: ends");
 
   std::vector<real::MemberArrays> arrays(c.members);  // Null where a member is not here.
   std::vector<std::unique_ptr<real::ScratchCopy>> copies(c.members);

@@ -92,6 +92,12 @@ void CommandRecorder::note(const real::DividedLoss& rows) {
   for (const real::Tensor& tensor : {rows.largest, rows.sums, rows.targets}) note(tensor);
 }
 
+void CommandRecorder::note(const real::ScoreRecords& records) {
+  note(records.here);
+  note(records.joint);
+  note(records.width);
+}
+
 void CommandRecorder::note(const real::OptimizerState& state) {
   for (const void* const place : {state.first, state.second, state.last, state.bare, state.average, state.counter})
     note(place);
@@ -124,6 +130,7 @@ enum class RecordedCall : std::uint8_t {
   AttentionPart,
   AttentionPartGradient,
   DividedLoss,
+  DividedScores,
   Update,
   Predict,
   Reconstruct
@@ -225,6 +232,11 @@ class RecordedKernels final : public real::Kernels {
     record([step, saved_call = real::KeptCall(call),
             rows](real::Kernels& k) { k.divided_loss(step, saved_call.call(), rows); },
            RecordedCall::DividedLoss, static_cast<int>(step), call, rows);
+  }
+  void divided_scores(real::ScoreStep step, const real::Call& call, const real::ScoreRecords& records) override {
+    record([step, saved_call = real::KeptCall(call),
+            records](real::Kernels& k) { k.divided_scores(step, saved_call.call(), records); },
+           RecordedCall::DividedScores, static_cast<int>(step), call, records);
   }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

@@ -76,6 +76,7 @@ class CommandRecorder {
   void note(const real::Call&);
   void note(const real::KeyPart&);
   void note(const real::DividedLoss&);
+  void note(const real::ScoreRecords&);
   void note(const real::OptimizerState&);
   void note(const real::UpdateOptions&);
 

@@ -82,6 +82,9 @@ class QueueKernels final : public real::Kernels {
   void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
     inner().divided_loss(step, call, rows);
   }
+  void divided_scores(real::ScoreStep step, const real::Call& call, const real::ScoreRecords& records) override {
+    inner().divided_scores(step, call, records);
+  }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     state.counter = take_step(rule, options, state);

@@ -42,6 +42,7 @@ void Repeater::run(real::Session& session, InstructionEvents& events, std::size_
     const std::int64_t calls_before = runtime_.launch_limit().calls();
     const int graphs_before = stats_.instantiated;
     session.begin_iteration(iteration.body);
+    if (k == 0 && session.divides_vocabulary()) enqueuer_.barrier(false);  // Other queues read the data, too.
     bool launched = false;
     if (k == 0)  // The only one that takes memory which stays.
       enqueuer_.put(iteration.body);

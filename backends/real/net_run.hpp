@@ -92,10 +92,11 @@ class NetRun {
   Array record_scores(const Samples&, const void* weights, const Array& input, bool with_gradient, Activations&) const;
   /// The records over the words of the tensor group, for the rows that this device exchanges with other ranks.
   Array join_in_group(const Samples&, const Array& here, std::int64_t width) const;
-  /// After record_scores(): adds the gradient of the weights and gives the loss over all words. Gives the part of the
-  /// gradient of the input that the words of the tensor group have, in wide numbers, unless records have it.
-  double scores_gradient(const Samples&, const void* weights, ScoreRecords, void* sum, Activations&,
-                         Array* d_input) const;
+  /// After record_scores(): adds the gradient of the weights and gives the loss over all words, one number. Gives the
+  /// part of the gradient of the input that the words of the tensor group have, in wide numbers, unless records have
+  /// it.
+  Array scores_gradient(const Samples&, const void* weights, ScoreRecords, void* sum, Activations&,
+                        Array* d_input) const;
   /// The gradient of the input of the scores, from joint records.
   Array recorded_gradient(const Samples&, const ScoreRecords&) const;
   /// A value that is not finite, as a sentence; empty: there is none.

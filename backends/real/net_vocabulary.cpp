@@ -121,14 +121,15 @@ Array NetRun::add_in_group(const Samples& s, const Array& d_input) const {
   return sum;
 }
 
-double NetRun::scores_gradient(const Samples& s, const void* weights, ScoreRecords records, void* sum, Activations& a,
-                               Array* d_input) const {
+Array NetRun::scores_gradient(const Samples& s, const void* weights, ScoreRecords records, void* sum, Activations& a,
+                              Array* d_input) const {
   Kernels& kernels = memory_->kernels();
   const std::size_t n = net_->pass_nodes + StageNet::Scores, loss = net_->pass_nodes + StageNet::Loss;
   const Node& scores = net_->nodes[n];
   Array statistics;
   if (divides_rows_of_scores()) statistics = gather_statistics(s, records.joint), records.joint = statistics.tensor();
-  const Array number(*memory_, 1, 1, Use::Activations, NumberWidth::Wide), target = targets(loss, s);
+  Array number(*memory_, 1, 1, Use::Activations, NumberWidth::Wide);
+  const Array target = targets(loss, s);
   Call c = loss_call(s, nullptr, target.tensor(), a);
   c.output = number.tensor();
   kernels.divided_scores(ScoreStep::Gradient, c, records);
@@ -142,7 +143,7 @@ double NetRun::scores_gradient(const Samples& s, const void* weights, ScoreRecor
     kernels.input_gradient(product, gradient.tensor(), {&to, 1});
     *d_input = add_in_group(s, part);
   }
-  return this->loss({number});
+  return number;
 }
 
 Array NetRun::recorded_gradient(const Samples& s, const ScoreRecords& records) const {

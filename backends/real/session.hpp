@@ -43,6 +43,7 @@ class Session : public Actions, public RemoteBuffers, public CollectiveArrays {
   void interrupt() override;
   /// Whether devices meet inside of instructions, so that each needs a thread.
   bool has_groups() const { return !groups_.empty(); }
+  bool divides_vocabulary() const { return !w_.vocabulary.empty(); }
   /// The devices of all groups, wherever they are: the same list in all processes.
   std::vector<std::vector<DeviceId>> groups() const;
   void carry(int transfer) override;

@@ -115,8 +115,13 @@ void Session::add_up_records(int index, std::span<const void* const> parts, std:
 }
 
 void Session::complete_exchange(const CollectiveCall& c) {
-  for (int m = 0; m < c.members; ++m)
-    if (here_(p_.at(c.member(m)).device)) vocabulary_on(c.member(m)).complete(c.exchange, c.micro_batch);
+  for (int m = 0; m < c.members; ++m) {
+    const Instruction& member = p_.at(c.member(m));
+    if (!here_(member.device)) continue;
+    vocabulary_on(c.member(m)).complete(c.exchange, c.micro_batch);
+    if (c.exchange == VocabularyExchange::EmbeddingGradient)
+      stage_on(member.stage, member.device).add_queued_embedding_gradients();
+  }
 }
 
 }  // namespace stagecraft::real

@@ -42,6 +42,7 @@ void StageExecutor::let_go() {
   on_host_.clear();
   slots_.clear();
   word_slots_.clear();
+  if (net_.has_words()) place_.vocabulary->let_go();
   losses_.clear();
   snapshots_.clear();
   weights_.reset();
@@ -67,11 +68,23 @@ void StageExecutor::keep_losses(int iteration, int iterations) {
   }
 }
 
+std::size_t StageExecutor::prepare(int micro) {
+  if (!has_samples(micro)) return 0;
+  const std::size_t bytes = run_.prepare(samples(micro), prepared_);
+  return net_.has_words() ? bytes + place_.vocabulary->prepare(micro, prepared_) : bytes;
+}
+
+void StageExecutor::stage(int micro) {
+  run_.stage(samples(micro), prepared_);
+  if (net_.has_words()) place_.vocabulary->stage(micro, prepared_);
+}
+
 bool StageExecutor::note_arrays(std::vector<std::uint64_t>& words) const {
   const bool meets_others =
       std::any_of(place_.sections.begin(), place_.sections.end(), [](const WeightSection& s) { return s.sums_here; });
   if (meets_others || place_.sharding != StateSharding::None || training_.slots) return false;
   if (!alive_.empty() || !weights_->at_rest()) return false;
+  if (place_.vocabulary && !(place_.vocabulary->at_rest() && word_slots_.empty())) return false;
   const auto note = [&](const void* data) {
     words.push_back(static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(data)));
   };
@@ -83,6 +96,10 @@ bool StageExecutor::note_arrays(std::vector<std::uint64_t>& words) const {
 void StageExecutor::repeat(InstructionId id) {
   const Instruction& i = p_.at(id);
   if (i.kind == InstructionKind::Update) return compute(id);
+  if (i.kind == InstructionKind::Scores || i.kind == InstructionKind::ScoresGradient) {
+    last_version_ = weights_->updates();
+    return;
+  }
   last_version_ = weights_->read(i).version;
   weights_->done(i);
   if (i.kind != InstructionKind::Forward) return;
@@ -105,7 +122,7 @@ void StageExecutor::compute(InstructionId id, const SummedFrom& summed_from) {
   const Instruction& i = p_.at(id);
   const bool is_of_samples = i.kind != InstructionKind::Update && i.kind != InstructionKind::Predict;
   if (is_of_samples && !has_samples(i.micro_batch())) return skip(i, summed_from);
-  add_embedding_gradients();
+  if (!place_.queued) add_embedding_gradients();
   switch (i.kind) {
     case InstructionKind::Forward:
       return forward(i, false);
@@ -353,15 +370,18 @@ void StageExecutor::gather_updated() {
 
 void StageExecutor::scores_gradient(const Instruction& i) {
   const int micro = i.micro_batch();
-  const double loss = place_.vocabulary->compute_gradient(micro, newest_numbers(), slot(micro).data());
+  Array number = place_.vocabulary->compute_gradient(micro, newest_numbers(), slot(micro).data());
   last_version_ = weights_->updates();
   if (!net_.counts_losses) return;
-  losses_[micro].value = loss;
-  if (!std::isfinite(loss)) diverged(micro, weights_->updates(), {});
+  Loss& loss = losses_[micro];
+  loss.numbers.push_back(std::move(number));
+  if (place_.queued) return;
+  loss.value = run_.loss(std::exchange(loss.numbers, {}));
+  if (!std::isfinite(loss.value)) diverged(micro, weights_->updates(), {});
 }
 
 bool StageExecutor::sums_words_apart() const {
-  return has_divided_gradients() || !net_.word_node(StageNet::Scores).owns_weights;
+  return place_.queued || has_divided_gradients() || !net_.word_node(StageNet::Scores).owns_weights;
 }
 
 void StageExecutor::add_embedding_gradients() {

@@ -50,9 +50,9 @@ class StageExecutor {
   void offload(int micro, const StashPart&, DeviceMemory& host);
   void fetch(int micro);
   /// Asks the data set now for what the forward of a micro-batch will need; gives the bytes.
-  std::size_t prepare(int micro) { return has_samples(micro) ? run_.prepare(samples(micro), prepared_) : 0; }
+  std::size_t prepare(int micro);
   /// Copies the data of a micro-batch to the address from which every iteration reads it.
-  void stage(int micro) { run_.stage(samples(micro), prepared_); }
+  void stage(int micro);
   /// Copies the losses of an iteration into a block for all `iterations`, so that the next iteration finds memory as
   /// this one did.
   void keep_losses(int iteration, int iterations);
@@ -69,6 +69,10 @@ class StageExecutor {
   void start_words(std::span<const double>);
   /// The newest weights of an embedding whose words all ranks divide, for any thread.
   const void* words() const;
+  /// Where queues order the work: adds the gradients of an embedding in the queue that brought them.
+  void add_queued_embedding_gradients() {
+    if (place_.queued) add_embedding_gradients();
+  }
   /// The gradient of the weights, summed over all micro-batches so far; for the sum over replicas. Where gradients are
   /// divided, it is the part of this device, and that sum is in it.
   Tensor gradient();
@@ -144,8 +148,9 @@ class StageExecutor {
   std::map<int, std::vector<Array*>> on_host_;  ///< Arrays of `alive_` that are on the host, by micro-batch.
   std::map<int, Array> slots_;                  ///< Sums of gradients: one, or one for each micro-batch.
   /// Sums for the embedding alone, whose gradients come at any time between instructions. They are added to `slots_` at
-  /// the end where the scores share its weights, because bits depend on the order of additions, and where gradients are
-  /// divided, because the devices that divide them meet in instructions.
+  /// the end where the scores share its weights, because bits depend on the order of additions; where gradients are
+  /// divided, because the devices that divide them meet in instructions; and where queues order the work, because no
+  /// instruction before an update waits for them.
   std::map<int, Array> word_slots_;
   Weights gathered_;  ///< All numbers of weights that the data group divides.
   Array words_;       ///< All numbers of the weights of an embedding; see start_words().

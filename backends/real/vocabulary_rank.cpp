@@ -78,10 +78,10 @@ void VocabularyRank::compute_scores(int micro, const void* weights) {
   e.in_group = scores_.join_in_group(samples_(micro), e.here, part_.record_width());
 }
 
-double VocabularyRank::compute_gradient(int micro, const void* weights, void* sum) {
+Array VocabularyRank::compute_gradient(int micro, const void* weights, void* sum) {
   Exchanged& e = at(micro);
-  const double loss = scores_.scores_gradient(samples_(micro), weights, records(e), sum, e.scores,
-                                              part_.one_barrier ? nullptr : &e.gradient);
+  Array loss = scores_.scores_gradient(samples_(micro), weights, records(e), sum, e.scores,
+                                       part_.one_barrier ? nullptr : &e.gradient);
   e.scores = {};
   e.here = {}, e.in_group = {};
   // The last stage takes the gradient of its output from joint records, which may come later.
@@ -89,6 +89,25 @@ double VocabularyRank::compute_gradient(int micro, const void* weights, void* su
   e.has_scores = true;
   drop(micro);
   return loss;
+}
+
+std::size_t VocabularyRank::prepare(int micro, DeviceMemory& apart) {
+  return scores_.prepare(samples_(micro), apart) + words_.prepare(samples_(micro), apart);
+}
+
+void VocabularyRank::stage(int micro, DeviceMemory& apart) {
+  scores_.stage(samples_(micro), apart);
+  words_.stage(samples_(micro), apart);
+}
+
+bool VocabularyRank::at_rest() {
+  const std::lock_guard lock(mutex_);
+  return exchanged_.empty();
+}
+
+void VocabularyRank::let_go() {
+  exchanged_.clear();
+  came_.clear();
 }
 
 void VocabularyRank::add_embedding_gradients(const std::function<void*(int micro)>& sum_of) {

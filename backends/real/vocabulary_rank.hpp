@@ -44,8 +44,8 @@ class VocabularyRank {
   Array take_input_gradient(int micro);
 
   void compute_scores(int micro, const void* weights);
-  /// Adds the gradient of the weights to `sum`, and gives the loss of the micro-batch.
-  double compute_gradient(int micro, const void* weights, void* sum);
+  /// Adds the gradient of the weights to `sum`, and gives the loss of the micro-batch, one number.
+  Array compute_gradient(int micro, const void* weights, void* sum);
   /// Adds the gradients of embeddings that have come, in the order of their coming, to sums for the embedding alone.
   void add_embedding_gradients(const std::function<void*(int micro)>& sum_of);
 
@@ -53,6 +53,13 @@ class VocabularyRank {
   Tensor bring(VocabularyExchange, int micro);
   Tensor receive(VocabularyExchange, int micro);
   void complete(VocabularyExchange, int micro);
+
+  /// See StageExecutor::prepare() and stage().
+  std::size_t prepare(int micro, DeviceMemory& apart);
+  void stage(int micro, DeviceMemory& apart);
+  /// Whether it keeps nothing of any micro-batch.
+  bool at_rest();
+  void let_go();
 
  private:
   struct Exchanged {

@@ -269,15 +269,19 @@ void check_real_offload(const CompiledExperiment& c, const std::string& backend)
            "--backend ideal, fluid or simgrid; or take optimizer out of offload");
 }
 
-/// Threads and processes exchange what ranks have of the words.
+/// Whoever exchanges what ranks have of the words joins their scores.
 void check_real_vocabulary(const CompiledExperiment& c, const std::string& backend) {
   if (!c.plan.vocabulary || backend == "cpu") return;
-  throw InputError(
-      {{c.experiment.plan.where("vocabulary"), "plan.vocabulary",
-        fmt::format("the backend '{}' enqueues collectives of gradients alone, and has no kernels that join the scores "
-                    "of several ranks",
-                    backend),
-        "--backend cpu, ideal, fluid or simgrid; or vocabulary: ends", "vocabulary"}});
+  const auto refuse = [&](const std::string& what, const std::string& help) {
+    throw InputError({{c.experiment.plan.where("vocabulary"), "plan.vocabulary",
+                       fmt::format("the backend '{}' {}", backend, what), help, "vocabulary"}});
+  };
+  if (backend != "cuda")
+    refuse("has no kernels that join the scores of several ranks",
+           "--backend cpu, cuda, ideal, fluid or simgrid; or vocabulary: ends");
+  if (c.experiment.model->precision.weight == 2)
+    refuse("has no products of 16 bits that give the gradient of the input of the scores in 32",
+           "--set model.precision=fp32; --backend cpu; or vocabulary: ends");
 }
 
 }  // namespace

@@ -207,6 +207,9 @@ class CudaKernels final : public real::Kernels {
   void divided_loss(real::DividedLossStep step, const real::Call& call, const real::DividedLoss& rows) override {
     cuda::divided_cross_entropy<T>(device_, step, call, rows);
   }
+  void divided_scores(real::ScoreStep step, const real::Call& call, const real::ScoreRecords& records) override {
+    cuda::divided_scores<T>(device_, step, call, records);
+  }
 
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {

@@ -1,5 +1,5 @@
-// Losses and their gradients: cross entropy, also with classes divided over devices, and the mean and the sum of
-// squares.
+// Losses and their gradients: cross entropy, also with classes divided over the devices of a group or the ranks of a
+// pipeline, and the mean and the sum of squares.
 
 #include <cmath>
 #include <type_traits>
@@ -126,6 +126,91 @@ __global__ void divided_gradient_kernel(Classes classes, double weight, const T*
   if (threadIdx.x == 0) losses[row] = std::log(all_classes) - static_cast<double>(scores[row]);
 }
 
+/// Records of rows, of real::ScoreRecords::columns(width) numbers each.
+template <class Number>
+struct RecordRows {
+  Number* numbers;
+  std::int64_t columns, width;
+
+  RecordRows(const real::Tensor& records, std::int64_t record_width)
+      : numbers(static_cast<Number*>(records.data)), columns(records.columns), width(record_width) {}
+  __device__ Number* statistics(std::int64_t row) const { return numbers + row * columns; }
+  __device__ Number* weighted(std::int64_t row) const { return statistics(row) + real::ScoreRecords::kStatistics; }
+  __device__ Number* of_target(std::int64_t row) const { return weighted(row) + width; }
+};
+
+/// Statistics of the scores that are here, their exponentials, and the weights of the target. A class that is not known
+/// makes its score NaN.
+template <class T>
+__global__ void make_records_kernel(Classes classes, const T* scores, const Wide<T>* targets, const T* weights,
+                                    Wide<T>* exponentials, RecordRows<Wide<T>> here) {
+  using Number = Wide<T>;
+  const std::int64_t row = blockIdx.x, columns = classes.here;
+  const T* const x = scores + row * columns;
+  const SoftmaxParts<Number> parts =
+      softmax_exponentials(columns, x, Number{1}, exponentials + row * columns, shared_memory<Number>());
+  const bool knows = classes.knows(targets[row]);
+  const std::int64_t place = knows ? classes.place(targets[row]) : columns;
+  if (threadIdx.x == 0) {
+    Number* const statistics = here.statistics(row);
+    statistics[0] = parts.largest, statistics[1] = parts.sum;
+    statistics[2] = !knows            ? std::numeric_limits<Number>::quiet_NaN()
+                    : place < columns ? static_cast<Number>(x[place])
+                                      : Number{0};
+  }
+  for (std::int64_t i = threadIdx.x; i < here.width; i += blockDim.x)
+    here.of_target(row)[i] = place < columns ? static_cast<Number>(weights[place * here.width + i]) : Number{0};
+}
+
+/// Joins the softmaxes of two ranks, which are over different words (Milakov and Gimelshein, 2018).
+template <class Number>
+__global__ void join_records_kernel(RecordRows<Number> from_rows, RecordRows<Number> to_rows) {
+  const std::int64_t row = blockIdx.x, width = from_rows.width;
+  const Number* const from = from_rows.statistics(row);
+  Number* const to = to_rows.statistics(row);
+  const Number largest = Larger<Number>{}(from[0], to[0]);
+  const Number of_from = std::exp(from[0] - largest), of_to = std::exp(to[0] - largest);
+  __syncthreads();
+  Number* const weighted = to_rows.weighted(row);
+  for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+    weighted[i] = weighted[i] * of_to + from_rows.weighted(row)[i] * of_from;
+    to_rows.of_target(row)[i] += from_rows.of_target(row)[i];
+  }
+  if (threadIdx.x != 0) return;
+  to[0] = largest;
+  to[1] = to[1] * of_to + from[1] * of_from;
+  to[2] += from[2];
+}
+
+/// The gradient of the scores, from their exponentials.
+template <class Number>
+__global__ void scores_gradient_kernel(Classes classes, double weight, const Number* targets, RecordRows<Number> here,
+                                       RecordRows<Number> joint, Number* gradients, double* losses) {
+  const std::int64_t row = blockIdx.x;
+  const Number largest_here = here.statistics(row)[0];
+  const Number* const statistics = joint.statistics(row);
+  const Number largest = statistics[0], sum = statistics[1];
+  const Number factor =
+      static_cast<Number>(weight * std::exp(static_cast<double>(largest_here - largest)) / static_cast<double>(sum));
+  const std::int64_t place = classes.knows(targets[row]) ? classes.place(targets[row]) : classes.here;
+  Number* const gradient = gradients + row * classes.here;
+  for (std::int64_t i = threadIdx.x; i < classes.here; i += blockDim.x)
+    gradient[i] = gradient[i] * factor - (i == place ? static_cast<Number>(weight) : Number{0});
+  if (threadIdx.x == 0) losses[row] = std::log(static_cast<double>(sum)) + static_cast<double>(largest - statistics[2]);
+}
+
+/// The gradient of the input of the scores.
+template <class T>
+__global__ void recorded_gradient_kernel(double weight, RecordRows<Wide<T>> joint, T* gradients) {
+  using Number = Wide<T>;
+  const std::int64_t row = blockIdx.x;
+  const Number of_sum = static_cast<Number>(weight / static_cast<double>(joint.statistics(row)[1]));
+  const Number of_target = static_cast<Number>(weight);
+  for (std::int64_t i = threadIdx.x; i < joint.width; i += blockDim.x)
+    gradients[row * joint.width + i] =
+        static_cast<T>(joint.weighted(row)[i] * of_sum - joint.of_target(row)[i] * of_target);
+}
+
 /// Sums of squares of y - t, one of each block; and the gradient of their sum, times factor / 2.
 template <class T>
 __global__ void squares_kernel(std::int64_t count, Wide<T> factor, const T* y, const Wide<T>* t, Wide<T>* gradient,
@@ -232,6 +317,37 @@ template void divided_cross_entropy<double>(const Device&, real::DividedLossStep
                                             const real::DividedLoss&);
 template void divided_cross_entropy<Bfloat16>(const Device&, real::DividedLossStep, const real::Call&,
                                               const real::DividedLoss&);
+
+template <class T>
+void divided_scores(const Device& device, real::ScoreStep step, const real::Call& call,
+                    const real::ScoreRecords& records) {
+  using Number = Wide<T>;
+  const RecordRows<Number> here(records.here, records.width), joint(records.joint, records.width);
+  const bool makes_here = step == real::ScoreStep::Record || step == real::ScoreStep::Gradient;
+  const std::int64_t rows = (makes_here ? records.here : records.joint).rows;
+  const dim3 blocks(static_cast<unsigned>(rows)), of_width(threads_for(records.width));
+  if (step == real::ScoreStep::Join)
+    return launch(join_records_kernel<Number>, blocks, of_width, 0, device.stream, here, joint);
+  const Operation& op = *call.operation;
+  const double weight = call.scale / op.rows;
+  if (step == real::ScoreStep::InputGradient)
+    return launch(recorded_gradient_kernel<T>, blocks, of_width, 0, device.stream, weight, joint,
+                  numbers<T>(call.output));
+  const Classes classes(call);
+  const dim3 threads(threads_for(op.columns));
+  const Number* const targets = numbers<Number>(call.inputs[1]);
+  Number* const saved = numbers<Number>(call.saved);
+  if (step == real::ScoreStep::Record)
+    return launch(make_records_kernel<T>, blocks, threads, threads.x * sizeof(Number), device.stream, classes,
+                  numbers<T>(call.inputs[0]), targets, static_cast<const T*>(call.weights), saved, here);
+  const Scratch<double> losses(*device.memory, rows);
+  launch(scores_gradient_kernel<Number>, blocks, threads, 0, device.stream, classes, weight, targets, here, joint,
+         saved, losses.data());
+  sum_up(device, rows, weight, losses, numbers<Number>(call.output));
+}
+template void divided_scores<float>(const Device&, real::ScoreStep, const real::Call&, const real::ScoreRecords&);
+template void divided_scores<double>(const Device&, real::ScoreStep, const real::Call&, const real::ScoreRecords&);
+template void divided_scores<Bfloat16>(const Device&, real::ScoreStep, const real::Call&, const real::ScoreRecords&);
 
 template <class T>
 OperationKernels cross_entropy_kernels() {

@@ -104,6 +104,8 @@ void attention_part_gradient(const Device&, const real::Call&, const real::KeyPa
 template <class T>
 void divided_cross_entropy(const Device&, real::DividedLossStep, const real::Call&, const real::DividedLoss&);
 template <class T>
+void divided_scores(const Device&, real::ScoreStep, const real::Call&, const real::ScoreRecords&);
+template <class T>
 void maximum(const Device&, std::int64_t count, const T* from, T* to);
 
 template <class T>

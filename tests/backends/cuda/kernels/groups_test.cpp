@@ -98,6 +98,48 @@ TEST_CASE("cross entropy over some classes, step by step") {
       });
 }
 
+TEST_CASE("records of scores over divided words, step by step") {
+  constexpr int kRows = 18, kWords = 16;
+  for (const std::size_t width : kWidths)
+    for (const int inner : {0, 5})
+      test::compare_with_cpu(width, rounded_bound(width), [&](Computation& c) {
+        Operation op{.kind = OperationKind::CrossEntropy, .rows = 6, .columns = kWords};
+        const real::Tensor targets = c.words(kRows, 2 * kWords);
+        const std::int64_t columns = real::ScoreRecords::columns(inner);
+        using enum real::ScoreStep;
+        const auto record = [&](int first_word, const real::Tensor& here, const real::Tensor& saved) {
+          const real::Tensor inputs[] = {c.array(kRows, kWords), targets};
+          real::Call call;
+          call.operation = &op;
+          call.samples = 3;
+          call.inputs = inputs;
+          call.saved = saved;
+          call.scale = 1.0 / 64;
+          call.first_word = first_word, call.words = 2 * kWords;
+          if (inner > 0) call.weights = c.array(kWords, inner).data;
+          c.kernels().divided_scores(Record, call, {here, {}, inner});
+          return real::KeptCall(call);
+        };
+        const real::Tensor here = c.wide_array(kRows, columns), other = c.wide_array(kRows, columns);
+        const real::Tensor joint = c.wide_array(kRows, columns), saved = c.wide_array(kRows, kWords);
+        const real::KeptCall saved_call = record(0, here, saved);
+        record(kWords, other, c.wide_array(kRows, kWords));
+        c.kernels().copy(here.data, joint.data, real::bytes_of(c.kernels(), joint));
+        c.kernels().divided_scores(Join, {}, {other, joint, inner});
+        Results results{c.numbers(here), c.numbers(joint), c.numbers(saved)};
+        real::Call call = saved_call.call();
+        call.output = c.wide_array(1, 1);
+        c.kernels().divided_scores(Gradient, call, {here, joint, inner});
+        results.push_back(c.numbers(call.saved));
+        results.push_back(c.numbers(call.output));
+        if (inner == 0) return results;
+        call.output = c.array(kRows, inner);
+        c.kernels().divided_scores(InputGradient, call, {here, joint, inner});
+        results.push_back(c.numbers(call.output));
+        return results;
+      });
+}
+
 TEST_CASE("a class beyond the last one makes the loss NaN") {
   test::Gpu gpu(8);
   Computation c(gpu.kernels());

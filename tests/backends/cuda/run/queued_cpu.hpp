@@ -88,6 +88,11 @@ class QueuedCpu : public real::Kernels {
       kernels_->divided_loss(step, saved_call.call(), rows);
     });
   }
+  void divided_scores(real::ScoreStep step, const real::Call& call, const real::ScoreRecords& records) override {
+    enqueue([this, step, saved_call = real::KeptCall(call), records] {
+      kernels_->divided_scores(step, saved_call.call(), records);
+    });
+  }
   void update(const OptimizerRule& rule, const real::UpdateOptions& options, std::int64_t count, const void* gradient,
               real::OptimizerState& state, const void* from, void* to) override {
     enqueue([this, &rule, options, count, gradient, state, from, to] {
