@@ -5,6 +5,13 @@
 #include <cmath>
 #include <numbers>
 
+// A processor with fused products has other bits where the compiler uses them.
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#else
+#pragma GCC optimize("fp-contract=off")
+#endif
+
 namespace stagecraft {
 namespace {
 

@@ -63,8 +63,8 @@ void prefer_huge_pages([[maybe_unused]] void* start, [[maybe_unused]] std::size_
 #endif
 }
 
-void clear_pages([[maybe_unused]] void* start, [[maybe_unused]] std::size_t bytes,
-                 [[maybe_unused]] std::size_t instructions) {
+void populate_pages([[maybe_unused]] void* start, [[maybe_unused]] std::size_t bytes,
+                    [[maybe_unused]] std::size_t instructions) {
 #ifdef MADV_POPULATE_WRITE  // Linux 5.14; an older one refuses it, and pages are then cleared as they are used.
   if (threads_for(instructions) == 1) return;
   const auto [first, last] = huge_pages_in(start, bytes);

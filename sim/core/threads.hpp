@@ -34,8 +34,8 @@ std::jthread start_thread(std::size_t running, std::size_t needed, std::function
 /// The number of threads for `asked` ones; 0 asks for one on each core.
 int thread_count(int asked);
 
-/// Calls `task` with 0 .. count - 1, on up to `threads` threads: on fewer where the system has no more. Rethrows the
-/// exception of the smallest number that has one.
+/// Calls `task` with 0 .. count - 1, on up to `threads` threads: on fewer where the system has no more. After an
+/// exception no other task begins; rethrows that of the smallest number that has one.
 void run_tasks(int count, int threads, const std::function<void(int)>& task);
 
 }  // namespace stagecraft

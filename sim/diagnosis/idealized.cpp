@@ -83,8 +83,9 @@ bool are_comparable(const Plan& plan) {
          });
 }
 
-/// Adds to a sum and to what rounding takes from it (Neumaier, 1974), so that each number twice gives twice the sum.
-void add_exactly(double number, double& sum, double& lost) {
+/// Adds to a sum and to what rounding takes from it (Neumaier, 1974), so that each number twice gives twice the sum but
+/// for the rarest cases.
+void add_compensated(double number, double& sum, double& lost) {
   const double next = sum + number;
   lost += std::abs(sum) >= std::abs(number) ? (sum - next) + number : (number - next) + sum;
   sum = next;
@@ -100,7 +101,7 @@ void equalize(Program& program, NumberOf&& number_of) {
       const std::size_t number = number_of(i);
       if (number >= sums.size()) sums.resize(number + 1);
       auto& [sum, lost, count] = sums[number];
-      add_exactly(i.duration.value, sum, lost), ++count;
+      add_compensated(i.duration.value, sum, lost), ++count;
     }
   for (Instruction& i : program.instructions)
     if (i.is_compute()) {

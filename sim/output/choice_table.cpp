@@ -241,7 +241,8 @@ std::string nothing_found(const ChoiceTable& t) {
   text += t.cut_short || !t.stopped.empty() ? "; others were not tried\n" : "\n";
   if (t.too_large > 0)
     text += fmt::format(
-        "the weights, gradients and optimizer state of {} alone exceed it; the smallest needs {} on a device\n",
+        "weights, gradients, optimizer and one micro-batch of {} exceed it; the smallest needs at least {} on a "
+        "device\n",
         pluralize(t.too_large, "plan"), to_text(t.least_memory));
   return text;
 }
@@ -456,8 +457,7 @@ const config::MapSpec& choices_fields() {
           integer("plans", 0, kInfinity).doc("Plans that were considered."),
           integer("simulated", 0, kInfinity).doc("Simulations."),
           integer("unfit", 0, kInfinity).doc("Simulations that exceed the memory of a device."),
-          integer("too_large", 0, kInfinity)
-              .doc("Plans whose weights, gradients and optimizer state alone exceed a device."),
+          integer("too_large", 0, kInfinity).doc("Plans that keep more for one micro-batch than a device has."),
           integer("dropped_by_bound", 0, kInfinity)
               .doc("Plans and choices that were skipped, because a lower bound shows that another is no worse."),
           integer("untried", 0, kInfinity)

@@ -61,8 +61,8 @@ struct ChoiceTable {
   int samples = 0;
   int iterations = 1;                       ///< Iterations of each simulation.
   int plans = 0, simulated = 0, unfit = 0;  ///< Plans, their simulations, and simulations that exceeded memory.
-  int too_large = 0;                        ///< Plans whose weights alone exceed the memory of a device.
-  Bytes least_memory;                       ///< Smallest need of the fullest device among the `too_large` plans.
+  int too_large = 0;                        ///< Plans that keep more for one micro-batch than a device has.
+  Bytes least_memory;                       ///< What the smallest of the `too_large` plans needs at least on a device.
   bool cut_short = false;                   ///< Some choices that could be better were not simulated.
   Seconds configured_period;                ///< Period of the scenario as it is written; 0 where it cannot run.
   bool configured_is_tight = false;         ///< The scenario as it is written leaves less memory free than the margin.

@@ -38,7 +38,7 @@ class Checker {
               "has a collective without a shape or rounds");
     constexpr int kRanges = 64;
     run_parts(p_.size(), kRanges, [&](int n) { indices(p_.size() * n / kRanges, p_.size() * (n + 1) / kRanges); });
-    // From here on every index leads somewhere.
+    // From here on every index of an instruction leads somewhere.
     constexpr void (Checker::*kParts[])() = {&Checker::streams, &Checker::weights, &Checker::transfers,
                                              &Checker::collectives, &Checker::buffers};
     run_parts(p_.size(), std::size(kParts), [&](int n) { (this->*kParts[n])(); });

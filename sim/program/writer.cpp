@@ -100,19 +100,20 @@ void ProgramWriter::count(const Schedule& schedule) {
       for_each_message(DeviceId{d}, op, [&](const Message&) { ++messages; });
     }
   }
+  const std::size_t filled = ops + 2 * messages;
   if (weights_.predicts() || weights_.reconstructs()) ops += ops / 2;
   const std::size_t total = ops + 2 * messages + reductions;
-  reserve_column(program_.instructions, total);
-  reserve_column(program_.first_wait, total + 1);
+  reserve_column(program_.instructions, total, filled);
+  reserve_column(program_.first_wait, total + 1, filled);
   program_.first_wait.push_back(0);
   for (const StageCost& c : costs_.values()) {
     shares_memory_ = shares_memory_ || (c.update_traffic + c.traffic.forward + c.traffic.weight_gradient).value > 0;
     op_times_.push_back(times_in_op(c));
   }
-  if (shares_memory_) reserve_column(program_.traffic, total);
-  reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions);
+  if (shares_memory_) reserve_column(program_.traffic, total, filled);
+  reserve_column(program_.waits, 2 * ops + 3 * messages + 2 * reductions, filled);
   reserve_column(program_.transfers, messages);
-  reserve_column(program_.buffers, ops / 2);
+  reserve_column(program_.buffers, ops / 2, 0);
   keep_resident(trains);
 }
 

@@ -10,13 +10,14 @@
 namespace stagecraft {
 
 std::string half_width_text(const PredictionInterval& interval) {
-  if (interval.half_width >= 1) return fmt::format("(up to {:.1f} times that)", 1 + interval.half_width);
+  if (interval.half_width >= 1) return fmt::format("up to {:.1f} times as long", 1 + interval.half_width);
   const double percent = 100 * interval.half_width;
   return fmt::format("± {:.{}f} %", percent, percent < 9.95 ? 1 : 0);
 }
 
 std::string to_text(Seconds time, const std::optional<PredictionInterval>& interval) {
-  return interval ? to_text(time) + " " + half_width_text(*interval) : to_text(time);
+  if (!interval) return to_text(time);
+  return fmt::format(interval->half_width >= 1 ? "{} ({})" : "{} {}", to_text(time), half_width_text(*interval));
 }
 
 std::string to_text(const PredictionInterval& interval) {

@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kBatch = 32, kTrialsOfBatch = 8, kSmallestOfBatch = 4, kBatchOfOrders = 8;
 constexpr int kWithoutMargin = 4;       // Times the patience.
 constexpr int kFewestInVain = 40;       // Simulations.
-constexpr int kOfEachSchedule = 40;     // Simulations: many schedules on each of a few plans are no search.
 constexpr int kOrderPatience = 5;       // Times the patience.
 constexpr int kPlansOfSimulation = 10;  // A plan takes about a tenth of the time of a simulation.
 
@@ -29,7 +28,7 @@ bool ChoiceSearch::is_out_of_patience() const {
   if (!best_ && !best_tight_) return false;
   const double factor = best_ ? 1 : kWithoutMargin;  // What leaves the margin free may still be found.
   const int simulations = table_.simulated - improved_at_;
-  const int patience = std::max(asked_.patience, kOfEachSchedule * static_cast<int>(policies_.size()));
+  const int patience = std::max(asked_.patience, asked_.patience_of_schedule * static_cast<int>(policies_.size()));
   return simulations >= factor * patience ||
          (simulations >= kFewestInVain && ops_ - improved_at_ops_ >= factor * asked_.patience_ops);
 }

@@ -100,8 +100,8 @@ class ChoiceSearch {
   void evaluate(std::vector<int> batch);
   /// Evaluates on the workers of all processes.
   void distribute(const std::vector<int>& jobs);
-  /// Simulates with contention what is worth it after each few of them, the shortest first, and takes all in, what a
-  /// saved search has in the same order.
+  /// Simulates with contention what is worth it after each few of them, the shortest first, and takes all in. Results
+  /// of a saved search take their places in this order, so that a resumed search decides as the first one did.
   void replay(std::vector<int> trials);
   bool waits_for_replay(const TaskResult&) const;
   /// What another process has to know to do a job.

@@ -144,7 +144,7 @@ void ChoiceSearch::search() {
   begin_phase("listing plans");
   list_plans();
   for (const PlanVariant& v : variants_.list) {
-    if (v.memory > largest_capacity_) {
+    if (v.memory > (1 + 1e-9) * largest_capacity_) {
       leave_out_large(v.memory), ++table_.plans;
       continue;
     }

@@ -87,7 +87,8 @@ std::vector<int> shard_groups_of(const PlanSpec& plan, int node_devices, const D
   if (sharding == StateSharding::None) return {0};
   const int holders = degrees.replicas * degrees.context, on_node = node_devices / degrees.tensor;
   const bool has_choice = plan.shard_within == 0 && sharding == StateSharding::Weights && on_node > degrees.context &&
-                          on_node < holders && holders % on_node == 0;
+                          on_node < holders && holders % on_node == 0 &&
+                          degrees.expert_replicas() % (holders / on_node) == 0;
   if (!has_choice) return {plan.shard_within};
   return {0, on_node};
 }

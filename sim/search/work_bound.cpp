@@ -124,8 +124,10 @@ bool has_waits(const PlannedExperiment& p) {
 
 void add_stage(const PlannedExperiment& p, StageId s, IdVector<DeviceId, DeviceLoad>& loads) {
   const Stage& stage = p.plan.stage(s);
-  // One recomputing stage at a time has all of its stash, and only one of two copies may have a micro-batch.
-  const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid();
+  // One recomputing stage at a time has all of its stash, only one of two copies may have a micro-batch, and the stash
+  // of another stage may be in host memory.
+  const std::optional<Offload>& offload = p.experiment.plan.offload;
+  const bool in_turn = stage.shape.recomputes_all() || stage.twin.valid() || (offload && offload->moves_stashes());
   for (std::size_t r = 0; r < stage.leaders.size(); ++r) {
     const StageCost& c = p.costs.at(s, static_cast<int>(r));
     DeviceLoad& load = loads[stage.leaders[r]];
@@ -327,8 +329,9 @@ bool count_ranks(const Degrees& degrees, const std::vector<DeviceId>& devices, c
   return is_mixed;
 }
 
-/// A device waits for its host while it does nothing else. Between slower devices a collective takes longer, so that
-/// wait is shorter, and where a pair of ops hides the collective neither counts.
+/// `launches` is what the host adds to all other times of a pass, so it falls as a collective gets longer, as between
+/// devices on slower links. Where a pair of ops hides the collective, a bound of a plan that is not made may not count
+/// it.
 void leave_launches_out(StageCost& c) {
   if (c.written() != Written::Exchanges && c.written() != Written::Braided) return;
   EachPass<TimeByClass>& p = c.passes;
@@ -352,6 +355,8 @@ Bytes WorkBound::resident(const PlanSpec& spec, int ranks) {
 }
 
 Bytes WorkBound::memory(const PlanSpec& spec, int ranks, const PackChoice& packs) {
+  const Bytes states = resident(spec, ranks) * (1.0 / ranks);
+  if (spec.offload && spec.offload->moves_stashes()) return states;  // That of all but one stage of a rank may be away.
   const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
   const auto tokens = [](const Load& load) { return load.samples * load.rows; };
   Load load = whole_samples(spec.micro_batch_size / std::max(1, spec.replicas));
@@ -368,7 +373,7 @@ Bytes WorkBound::memory(const PlanSpec& spec, int ranks, const PackChoice& packs
     for (const LayerId l : configured_.model().layers.ids())
       entry->second += layer_memory(configured_.model(), l, recomputation, load, degrees, rules).stash;
   }
-  return (resident(spec, ranks) + entry->second) * (1.0 / ranks);
+  return states + entry->second * (1.0 / ranks);
 }
 
 WorkBound::ReplicaLoads WorkBound::loads_of(const PlanSpec& spec, const PackChoice& packs, bool of_largest) const {

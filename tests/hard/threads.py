@@ -1,9 +1,11 @@
-"""Threads of stages, and workers that train in parallel, for a race detector: threads.py STAGECRAFT.
+"""Threads of stages, workers that train in parallel, and the threads of a large simulation, for a race detector:
+threads.py STAGECRAFT.
 
 Whatever stands in whose way, every point of a sweep is done and what is learnt is the same."""
 import csv
 import io
 import json
+import re
 
 from tool import check, finish, folder, run
 
@@ -29,9 +31,10 @@ for words in ((), ("--set", "run.schedule=gpipe"), ("--set", "run.transfers=eage
 
 
 def text_of(threads):
-    """A run of 240,000 instructions; several threads compute those from 200,000 on."""
+    """A run that several threads compute, as those of 200,000 instructions and more."""
     code, said, errors, _ = run(["run", "examples/quickstart", "--backend", "ideal", "--set", "run.micro_batches=4000", "-j", threads])
     check(code == 0, f"-j {threads}: ended with {code}\n{errors[:8000]}")
+    check(int(re.search(r"(\d+) instructions", said)[1]) >= 200_000, f"the run is too small:\n{said}")
     return said
 
 

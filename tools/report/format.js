@@ -16,9 +16,9 @@ function timeText(picoseconds, digits = 4) { return inUnits(picoseconds, TIMES, 
 function sizeText(bytes) { return inUnits(bytes, SIZES, 4); }
 function secondsText(seconds) { return timeText(seconds * 1e12); }
 function percentText(share) { return `${(Math.abs(share) < 5e-4 ? 0 : 100 * share).toFixed(1)} %`; }
-/** Half of an interval: "\u00b1 4.2 %", "\u00b1 30 %", "(up to 3.6 times that)". */
+/** Half of an interval: "\u00b1 4.2 %", "\u00b1 30 %", "(up to 3.6 times as long)". */
 function halfWidthText({ half_width: half }) {
-  return half >= 1 ? `(up to ${(1 + half).toFixed(1)} times that)` : `\u00b1 ${(100 * half).toFixed(half < 0.0995 ? 1 : 0)} %`;
+  return half >= 1 ? `(up to ${(1 + half).toFixed(1)} times as long)` : `\u00b1 ${(100 * half).toFixed(half < 0.0995 ? 1 : 0)} %`;
 }
 function numberText(value) { return String(Number(value.toPrecision(4))); }
 

@@ -86,7 +86,7 @@ std::string other_option(const Command& command, const std::string& option) {
   return {};
 }
 
-/// "search and sweep have it": the commands that have this option. Empty where none has it.
+/// "run, search and sweep have it": the commands that have this option. Empty where none has it.
 std::string commands_with(const std::string& option) {
   std::vector<std::string> names;
   for (const Command* command : commands::catalog())
@@ -95,7 +95,9 @@ std::string commands_with(const std::string& option) {
       if (std::find(flags.begin(), flags.end(), option) != flags.end()) names.emplace_back(command->name);
     }
   if (names.empty() || names.size() > 4) return {};
-  return join(names, " and ") + (names.size() == 1 ? " has it" : " have it");
+  const std::string last = names.back();
+  names.pop_back();
+  return names.empty() ? last + " has it" : fmt::format("{} and {} have it", join(names, ", "), last);
 }
 
 /// CLI11 takes a misspelt option for one value too many of another, so the words are looked through before.

@@ -164,7 +164,7 @@ TEST_CASE("an interval is written behind the time") {
   CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 0.05, .class_name = {}}) == "58 ms ± 5.0 %");
   CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 0.123, .class_name = {}}) == "58 ms ± 12 %");
   CHECK(to_text(Seconds{0.058}, PredictionInterval{.half_width = 2.6, .class_name = {}}) ==
-        "58 ms (up to 3.6 times that)");  // No time is 260 % shorter.
+        "58 ms (up to 3.6 times as long)");  // No time is 260 % shorter.
   CHECK(to_text(Seconds{0.058}, {}) == "58 ms");
 }
 

@@ -249,7 +249,7 @@ std::vector<Argument> run_arguments() {
       details_argument("all numbers of the run, all columns of the table, and the timeline of small runs"),
       {"-j,--jobs", Argument::Kind::Count,
        "Threads that compute a run of 200,000 instructions or more; the answer is the same with any number (default: "
-       "one for each core, at most 4; one with --hosts or mpirun)"},
+       "one for each core, at most 4; one with --processes, --hosts or mpirun)"},
       {"--no-gantt", Argument::Kind::Flag, "With --details: do not draw the timeline of small runs"},
       {"--format", Argument::Kind::Text, "text, json, csv, markdown or latex", "text"}};
   for (Argument& a : picture_arguments("the first iteration")) arguments.push_back(std::move(a));

@@ -40,7 +40,7 @@ namespace stagecraft::commands {
 namespace {
 
 constexpr int kNoPlanFits = 3;
-constexpr int kOrdersByDefault = 16, kFrontByDefault = 300, kPatienceByDefault = 400;
+constexpr int kOrdersByDefault = 16, kFrontByDefault = 300, kPatienceByDefault = 400, kPatienceOfSchedule = 40;
 constexpr double kPatienceOps = 8e6;  // About 60 simulations of 64 stages with 16 replicas and 128 micro-batches.
 
 std::vector<std::string> option_words(const Arguments& a, const char* option) {
@@ -79,7 +79,8 @@ ChoiceOptions search_options(const Arguments& a) {
   options.contended = replay_rows(a, options.backend, "all") > 0;
   if (!a.flag("all")) options.front_simulations = kFrontByDefault;
   if (!a.flag("all") && !a.has("time"))
-    options.max_orders = kOrdersByDefault, options.patience = kPatienceByDefault, options.patience_ops = kPatienceOps;
+    options.max_orders = kOrdersByDefault, options.patience = kPatienceByDefault,
+    options.patience_of_schedule = kPatienceOfSchedule, options.patience_ops = kPatienceOps;
   options.threads = a.has("jobs") ? a.count("jobs", 1, 1024) : launched().size > 1 ? 1 : 0;
   options.seed = static_cast<std::uint64_t>(a.count("seed", 0, 1 << 30));
   if (a.has("time")) options.time = time_limit(a);

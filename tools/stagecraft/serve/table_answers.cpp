@@ -154,7 +154,8 @@ ChoiceOptions search_options(Session& session, const Parameters& p) {
   if (p.has("seconds"))
     options.time = Seconds{p.number("seconds", 0)};
   else
-    options.max_orders = p.whole("orders", 16), options.patience = p.whole("patience", 400), options.patience_ops = 8e6;
+    options.max_orders = p.whole("orders", 16), options.patience = p.whole("patience", 400),
+    options.patience_of_schedule = p.has("patience") ? 0 : 40, options.patience_ops = 8e6;
   return options;
 }
 
