@@ -17,7 +17,8 @@ std::string half_width_text(const PredictionInterval& interval) {
 
 std::string to_text(Seconds time, const std::optional<PredictionInterval>& interval) {
   if (!interval) return to_text(time);
-  return fmt::format(interval->half_width >= 1 ? "{} ({})" : "{} {}", to_text(time), half_width_text(*interval));
+  const std::string width = half_width_text(*interval);
+  return to_text(time) + (interval->half_width >= 1 ? " (" + width + ")" : " " + width);
 }
 
 std::string to_text(const PredictionInterval& interval) {

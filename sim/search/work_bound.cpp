@@ -356,7 +356,7 @@ Bytes WorkBound::resident(const PlanSpec& spec, int ranks) {
 
 Bytes WorkBound::memory(const PlanSpec& spec, int ranks, const PackChoice& packs) {
   const Bytes states = resident(spec, ranks) * (1.0 / ranks);
-  if (spec.offload && spec.offload->moves_stashes()) return states;  // That of all but one stage of a rank may be away.
+  if (spec.offload && spec.offload->moves_stashes()) return states;  // Stashes may be in host memory.
   const Recomputation recomputation = spec.recompute.value_or(Recomputation::None);
   const auto tokens = [](const Load& load) { return load.samples * load.rows; };
   Load load = whole_samples(spec.micro_batch_size / std::max(1, spec.replicas));

@@ -31,7 +31,7 @@ for words in ((), ("--set", "run.schedule=gpipe"), ("--set", "run.transfers=eage
 
 
 def text_of(threads):
-    """A run that several threads compute, as those of 200,000 instructions and more."""
+    """A run of at least 200,000 instructions, which several threads compute."""
     code, said, errors, _ = run(["run", "examples/quickstart", "--backend", "ideal", "--set", "run.micro_batches=4000", "-j", threads])
     check(code == 0, f"-j {threads}: ended with {code}\n{errors[:8000]}")
     check(int(re.search(r"(\d+) instructions", said)[1]) >= 200_000, f"the run is too small:\n{said}")
