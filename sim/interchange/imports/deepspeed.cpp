@@ -85,19 +85,25 @@ class DeepspeedReader {
   bool enabled(const char* key) {
     const Json* part = section(key);
     const Json* value = part ? part->find("enabled") : nullptr;
+    const bool is_precision = key == std::string("bf16") || key == std::string("fp16");
+    if (value && is_precision && *value == Json("auto"))
+      refuse(key + std::string(".enabled"), kOfTrainer, "true or false, as the Trainer has --bf16 or --fp16");
     if (value && !value->is_bool())
-      refuse(key + std::string(".enabled"),
-             *value == Json("auto") ? kOfTrainer : std::string("this is neither true nor false"), "true or false");
+      refuse(key + std::string(".enabled"), "this is neither true nor false", "true or false");
     return value && *value == Json(true);
   }
 
   void read_batch() {
-    const auto is_of_trainer = [&](const char* key) { return json_.find(key) && *json_.find(key) == Json("auto"); };
-    if (is_of_trainer("train_batch_size") && is_of_trainer("train_micro_batch_size_per_gpu"))
-      refuse("train_micro_batch_size_per_gpu", kOfTrainer, "its per_device_train_batch_size");
-    const int micro = number(json_, "", "train_micro_batch_size_per_gpu", 0);
+    constexpr const char *kBatch = "train_batch_size", *kMicroBatch = "train_micro_batch_size_per_gpu";
+    const Json *batch = json_.find(kBatch), *micro_batch = json_.find(kMicroBatch);
+    const auto is_of_trainer = [](const Json* value) { return value && *value == Json("auto"); };
+    const bool has_neither = (!batch || is_of_trainer(batch)) && (!micro_batch || is_of_trainer(micro_batch));
+    if (has_neither && (batch || micro_batch))
+      refuse(micro_batch ? kMicroBatch : kBatch, kOfTrainer,
+             fmt::format("{}: its per_device_train_batch_size", kMicroBatch));
+    const int micro = number(json_, "", kMicroBatch, 0);
     const int steps = accumulation_ = number(json_, "", "gradient_accumulation_steps", 0);
-    s_.global_batch = number(json_, "", "train_batch_size", 0);
+    s_.global_batch = number(json_, "", kBatch, 0);
     s_.micro_batch_size = micro;
     if (micro > 0 && steps > 0 && s_.global_batch > 0) {
       const std::int64_t each = std::int64_t{micro} * steps;
@@ -341,7 +347,7 @@ std::string without_comments(std::string text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const std::string_view rest = std::string_view(text).substr(i);
     if (rest.starts_with("/*"))
-      blank(i, text.find("*/", i) == std::string::npos ? text.size() : text.find("*/", i) + 2);
+      blank(i, std::min(text.find("*/", i + 2), text.size()) + 2);
     else if (rest.starts_with("//") || rest.starts_with('#'))
       blank(i, text.find('\n', i));
     const char c = text[i];

@@ -125,6 +125,15 @@ TEST_CASE("DeepSpeed's file may have comments, and what Hugging Face's Trainer p
                            "{\"train_batch_size\": \"auto\", \"train_micro_batch_size_per_gpu\": \"auto\"}"})
     CHECK(refusal([&] { read(text); }).find("Hugging Face's Trainer has the value of 'auto'") != std::string::npos);
   CHECK(read("{\"train_batch_size\": 32, \"train_micro_batch_size_per_gpu\": \"auto\"}").micro_batch_size == 2);
+  CHECK(refusal([&] {
+          read("{\"fp16\": {\"enabled\": \"auto\"}, \"bf16\": {\"enabled\": \"auto\"}}");
+        }).find("as the Trainer has --bf16 or --fp16") != std::string::npos);
+  CHECK(refusal([&] { read("{\"expert_parallel\": {\"enabled\": \"auto\"}}"); }).find("neither true nor false") !=
+        std::string::npos);
+  for (const char* key : {"train_batch_size", "train_micro_batch_size_per_gpu"})
+    CHECK(refusal([&] { read("{\"" + std::string(key) + "\": \"auto\"}"); }).find("its per_device_train_batch_size") !=
+          std::string::npos);
+  CHECK(read("{/*/ \"bf16\": 1, */ \"train_batch_size\": 32}").global_batch == 32);
 }
 
 TEST_CASE("Options of Megatron-LM that become what a scenario says in other words") {
