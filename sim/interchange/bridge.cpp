@@ -76,7 +76,8 @@ class BridgeReader {
     if (options.devices == 0) setup.replicas = devices / (setup.ranks * setup.tensor * setup.context);
     if (weights_alone) erase_if(setup.overlap, [](const auto& s) { return s.first == Overlap::Weights; });
     if (!scaled.empty()) setup.assumed.push_back(scaled);
-    setup.assumed.insert(setup.assumed.end(), overruled_.begin(), overruled_.end());
+    for (const auto* notes : {&overruled_, &command_.assumed})
+      setup.assumed.insert(setup.assumed.end(), notes->begin(), notes->end());
     for (std::vector<std::string>* notes :
          {&setup.matched, &setup.unmodeled, &setup.unmodeled_time, &setup.unmodeled_memory, &setup.without_use})
       for (std::string& note : *notes) name_as_given(note);

@@ -57,12 +57,13 @@ bool is_like_recipe(const std::string& word) {
   return word.find('_') != std::string::npos && word.find_first_of("-~+./\\") == std::string::npos;
 }
 
+bool is_program(const std::string& word) { return word.ends_with(".py") || word.ends_with("train.sh"); }
+
 class CommandReader {
  public:
   CommandReader(const std::string& text, const std::string& file) : file_(file) {
     std::vector<std::string> words = words_of(text.starts_with("#!") ? command_of_script(text) : text);
-    const auto program = std::find_if(words.rbegin(), words.rend(),
-                                      [](const auto& w) { return w.ends_with(".py") || w.ends_with("train.sh"); });
+    const auto program = std::find_if(words.rbegin(), words.rend(), is_program);
     words.erase(words.begin(), program.base());  // What starts the program is not read.
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string word = words[i];
@@ -110,20 +111,36 @@ class CommandReader {
     return 1;
   }
 
-  /// The first command of a shell script that names a recipe, with the values of its variables.
+  /// The command of a shell script that names a recipe, with the values of its variables: the first with --recipe, or
+  /// else one whose word is like a recipe's name. The whole text where there is none.
   std::string command_of_script(const std::string& script) {
     try {
-      for (const ShellCommand& command : read_shell(script).commands) {
+      const ShellScript read = read_shell(script);
+      command_.assumed = shell_notes(read);
+      std::string best = script;
+      int highest = 0;
+      for (const ShellCommand& command : read.commands) {
         std::string text;
         for (const ShellWord& word : command) text += word.text + " ";
-        const bool names_recipe =
-            text.find("--recipe") != std::string::npos || text.find("_config") != std::string::npos;
-        if (names_recipe && !text.starts_with("echo ")) return text;
+        const int likeness = text.starts_with("echo ") ? 0 : recipe_likeness(text);
+        if (likeness > highest) best = std::move(text), highest = likeness;
       }
+      return best;
     } catch (const InputError& error) {
       add_problem(error.problems().front().message, error.problems().front().help);
     }
     return {};
+  }
+
+  /// 0 where a command names no recipe, and more the surer it is that it does: mkdir may make an x_config.
+  static int recipe_likeness(const std::string& command) {
+    const std::vector<std::string> words = split(command, ' ');
+    const auto any = [&](const auto& is) { return std::any_of(words.begin(), words.end(), is); };
+    if (any([](const std::string& w) { return w == "--recipe" || w.starts_with("--recipe="); })) return 3;
+    const auto is_recipe = [](const std::string& w) {
+      return w.ends_with("_config") && w.find_first_of("=/") == std::string::npos;
+    };
+    return !any(is_recipe) ? 0 : any(is_program) ? 2 : 1;
   }
 
   /// The words of a command or a file, without comments; a list in brackets is a part of its word.

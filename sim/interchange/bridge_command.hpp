@@ -21,6 +21,7 @@ struct BridgeCommand {
   int nodes = 0, each = 0, gpus = 0;      ///< Nodes, GPUs of each, and all GPUs, where the launcher is told.
   std::vector<BridgeOverride> overrides;  ///< Short options first: an override is stronger.
   std::vector<std::string> without_use;   ///< Options that change neither time nor memory.
+  std::vector<std::string> assumed;       ///< What a script leaves open.
   std::vector<Diagnostic> problems;
 };
 

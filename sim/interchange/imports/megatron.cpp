@@ -158,7 +158,13 @@ void read_batch(MegatronArguments& a, TrainingSetup& s, std::int64_t replicas) {
   s.global_batch = a.number(s, kBatch, "run.global_batch");
   if (s.global_batch > 0 || s.micro_batch_size == 0) return;
   if (!a.has(kSteps)) {
-    s.global_batch = static_cast<int>(s.micro_batch_size * std::max<std::int64_t>(replicas, 1));
+    const std::int64_t each = std::max<std::int64_t>(replicas, 1), batch = s.micro_batch_size * each;
+    if (batch > MegatronArguments::kMost)
+      a.refuse("micro-batch-size",
+               fmt::format("{} x {} is a batch of more than {} samples, which is not modeled", s.micro_batch_size,
+                           pluralize(each, "replica"), MegatronArguments::kMost),
+               "a smaller micro-batch");
+    s.global_batch = static_cast<int>(batch);
     s.assumed.push_back(fmt::format("without --{} each replica has one micro-batch, so run.global_batch is {}", kBatch,
                                     s.global_batch));
     return;
@@ -166,7 +172,7 @@ void read_batch(MegatronArguments& a, TrainingSetup& s, std::int64_t replicas) {
   const std::string steps = a.word(kSteps), last = steps.substr(steps.find_last_of(':') + 1);
   std::string why;
   const std::optional<double> batch = config::parse_number(last, why);
-  if (!batch || !(*batch >= 1 && *batch <= 1e9) || *batch != std::floor(*batch))
+  if (!batch || !(*batch >= 1 && *batch <= MegatronArguments::kMost) || *batch != std::floor(*batch))
     a.refuse(kSteps, fmt::format("'{}' does not end in a number of samples", steps),
              "THRESHOLD:SAMPLES, as 0:384 200B:768");
   s.global_batch = static_cast<int>(*batch);

@@ -117,8 +117,8 @@ MegatronArguments::MegatronArguments(const std::string& text, const std::string&
   } catch (const InputError& e) {
     refuse_all(e.problems().front().message, e.problems().front().help);
   }
+  of_script_ = shell_notes(script);
   values_ = std::move(script.values);
-  of_branches_ = std::move(script.of_branches);
   for (const ShellCommand& command : script.commands) read_command(split_words(command));
   if (!problems_.empty()) throw InputError(std::move(problems_));
   if (!has("num-layers"))
@@ -396,9 +396,7 @@ void MegatronArguments::sort_others(TrainingSetup& s) const {
   if (!of_launcher_.empty())
     s.without_use.push_back("before the program: " +
                             join(std::vector<std::string>(of_launcher_.begin(), of_launcher_.end()), " "));
-  for (const auto& [name, values] : of_branches_)
-    s.assumed.push_back(fmt::format("the file does not say which branch is taken, so {} is '{}', the last of '{}'",
-                                    name, values.back(), join(values, "', '")));
+  s.assumed.insert(s.assumed.end(), of_script_.begin(), of_script_.end());
   if (!unset_.empty())
     s.assumed.push_back(fmt::format("the file does not set {}; options in their values are not seen",
                                     join(std::vector<std::string>(unset_.begin(), unset_.end()))));

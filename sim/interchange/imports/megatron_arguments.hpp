@@ -18,6 +18,8 @@ namespace stagecraft {
 /// sorted into the notes of the setup at the end, so that none is ignored silently.
 class MegatronArguments {
  public:
+  static constexpr int kMost = 1'000'000;  ///< No number is above it where nothing else is said.
+
   /// InputError where the text has no arguments of a GPT, and for what the parser of Megatron-LM refuses: an option
   /// that it does not have, too many or too few words after one, a word that is no number or none of the choices.
   /// `release` runs the file; empty: the newest.
@@ -37,7 +39,7 @@ class MegatronArguments {
   /// The values of an option; empty without. "[a b]" and "a,b" are two values, as "a b" is.
   std::vector<std::string> words(const std::string& name);
   /// A whole number from 1 on.
-  std::optional<int> find_number(const std::string& name, int limit = 1'000'000);
+  std::optional<int> find_number(const std::string& name, int limit = kMost);
   /// A number from 0 to 1.
   std::optional<double> find_share(const std::string& name);
   /// A whole number from 1 on, noted as the value of a field.
@@ -82,7 +84,7 @@ class MegatronArguments {
   std::set<std::string> unset_;                ///< Variables that the file uses and does not set.
   std::set<std::string> of_launcher_;          ///< Options before the name of the program that are not read.
   std::map<std::string, std::string> values_;  ///< Variables that the file sets.
-  std::map<std::string, std::vector<std::string>> of_branches_;  ///< Values that branches give a variable.
+  std::vector<std::string> of_script_;         ///< What the script leaves open.
   std::vector<Diagnostic> problems_;
 };
 

@@ -3,6 +3,7 @@
 #include "sim/interchange/imports/shell_conditions.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <vector>
 
@@ -36,14 +37,25 @@ std::optional<bool> compare(const std::string& left, const std::string& by, cons
   return by == "-le" ? std::optional(*a <= *b) : std::nullopt;
 }
 
-/// "$NAME" or "${NAME}".
+/// "$NAME", "${NAME}", or arguments of the script: "$1", "$@". A shell always has $?, $$, $# and $0.
 bool is_variable(std::string_view text) {
-  return text.starts_with('$') && text.find_first_of("()[]:+-%#/`", 1) == std::string_view::npos &&
-         text.find('$', 1) == std::string_view::npos;
+  if (!text.starts_with('$')) return false;
+  text.remove_prefix(1);
+  if (text.starts_with('{') && text.ends_with('}')) text = text.substr(1, text.size() - 2);
+  if (text == "@" || text == "*") return true;
+  return !text.empty() && text != "0" &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+/// An operator before one word, whose value is known. Files are not known, but for those without a name.
+std::optional<bool> ask(const std::string& operation, const std::string& word) {
+  if (operation == "-z" || operation == "-n") return word.empty() == (operation == "-z");
+  const bool is_of_file = operation == "-d" || operation == "-f" || operation == "-e" || operation == "-s";
+  return is_of_file && word.empty() ? std::optional(false) : std::nullopt;
 }
 
 /// The words between brackets or after `test`.
-std::optional<bool> holds(std::vector<std::string> words) {
+std::optional<bool> holds(std::vector<std::string> words, std::set<std::string>& taken_as_empty) {
   if (words.empty()) return {};
   const std::string first = words.front(), last = words.back();
   const bool has_brackets = (first == "[" && last == "]") || (first == "[[" && last == "]]");
@@ -51,21 +63,22 @@ std::optional<bool> holds(std::vector<std::string> words) {
   if (has_brackets) words.pop_back();
   words.erase(words.begin());
   const std::string asked = words.empty() ? "" : words[0];
-  if (words.size() == 2 && (asked == "-z" || asked == "-n") && is_variable(words[1])) return asked == "-z";
+  if (words.size() == 2 && (asked == "-z" || asked == "-n") && is_variable(words[1])) {
+    taken_as_empty.insert(words[1]);
+    return asked == "-z";
+  }
   if (std::any_of(words.begin(), words.end(), is_unknown)) return {};
-  if (words.empty()) return false;
-  if (words.size() == 1) return asked != "-n";
+  if (words.size() < 2) return !asked.empty();
   if (words.size() == 3) return compare(words[0], words[1], words[2]);
-  if (words.size() != 2) return {};
-  if (asked == "-z" || asked == "-n") return asked == "-n";
-  if (compares_texts(asked)) return compare("", asked, words[1]);
-  return compares_texts(words[1]) ? compare(asked, words[1], "") : std::nullopt;
+  return words.size() == 2 ? ask(asked, words[1]) : std::nullopt;
 }
 
 }  // namespace
 
-std::optional<bool> shell_condition(std::span<const ShellCommand> commands, std::string_view joins) {
+std::optional<bool> shell_condition(std::span<const ShellCommand> commands, std::string_view joins,
+                                    std::set<std::string>& taken_as_empty) {
   std::optional<bool> result;
+  std::set<std::string> empty;
   bool is_open = false;  // [[ a == a && b == b ]] is two commands here.
   for (std::size_t i = 0; i < commands.size(); ++i) {
     std::vector<std::string> words;
@@ -74,7 +87,7 @@ std::optional<bool> shell_condition(std::span<const ShellCommand> commands, std:
     is_open = words.front() == "[[" && words.back() != "]]";
     if (is_open) words.emplace_back("]]");
     const std::string_view join = i == 0 ? "" : joins.substr(0, 2);
-    const std::optional<bool> one = holds(std::move(words));
+    const std::optional<bool> one = holds(std::move(words), empty);
     if (i == 0)
       result = one;
     else if (join == "&&")
@@ -85,7 +98,9 @@ std::optional<bool> shell_condition(std::span<const ShellCommand> commands, std:
       return {};
     joins.remove_prefix(join.size());
   }
-  return joins.find_first_not_of(";\n") == std::string_view::npos ? result : std::nullopt;
+  if (joins.find_first_not_of(";\n") != std::string_view::npos) return {};
+  if (result) taken_as_empty.merge(empty);
+  return result;
 }
 
 std::optional<bool> shell_pattern(std::string_view patterns, const std::string& word) {

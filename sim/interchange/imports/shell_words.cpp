@@ -10,7 +10,10 @@
 #include <span>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "sim/core/diagnostic.hpp"
+#include "sim/core/text.hpp"
 #include "sim/interchange/imports/shell_arithmetic.hpp"
 #include "sim/interchange/imports/shell_conditions.hpp"
 
@@ -25,16 +28,28 @@ constexpr std::size_t kLongestWord = 1 << 16, kMostCharacters = 1 << 24;
 constexpr std::size_t kDeepestBranch = 100;
 constexpr std::size_t kMostValues = 8;  // A note needs no more of a variable.
 
+/// How the branches of one `if` or `case` set a variable. What may count in its place is a list to which each of them
+/// adds.
+struct Change {
+  std::size_t before = 0;         ///< Length of that list with the value from before the first branch,
+  std::size_t before_branch = 0;  ///< and with the value from before the branch that sets it last.
+  int branch = 0;                 ///< The branch that sets it last,
+  int sure_branch = 0, sure = 0;  ///< the one that surely does, and the number of those.
+};
+
 /// What is being read of one `if` or `case`.
 struct Branch {
   bool is_case = false;
-  std::string word = {};      ///< That `case` compares.
-  std::size_t condition = 0;  ///< The place of the condition among the commands,
-  std::size_t joins = 0;      ///< and that of what is between them.
+  std::string word = {};      ///< The word that `case` compares.
+  std::size_t condition = 0;  ///< Index in `commands` of the first command of the condition.
+  std::size_t joins = 0;      ///< Index in `joins_` of what follows that command.
   int id = 0;                 ///< Number of the branch; 0 where it is surely taken.
   bool is_unsure = false;     ///< Whether a branch before may be taken.
   bool is_decided = false;    ///< Whether no branch after this one is taken.
   bool is_skipped = false;    ///< Whether this branch is not taken.
+  bool falls = false;         ///< Whether the branch before ends in ;& or ;;&.
+  int taken = 0;              ///< Branches that may be taken.
+  std::map<std::string, Change> changes = {};
 };
 
 class ShellReader {
@@ -46,7 +61,7 @@ class ShellReader {
     end_array();
     end_command();
     for (const std::string& name : array_names_)
-      if (!used_.contains(name)) script_.commands.push_back(arrays_[name]);
+      if (!used_.contains(name)) note_branches(name, text_of(arrays_[name])), script_.commands.push_back(arrays_[name]);
     return std::move(script_);
   }
 
@@ -80,12 +95,23 @@ class ShellReader {
     } else if (c == '(' || c == ')' || c == ';' || c == '&' || c == '|') {
       end_word();
       if (!array_) end_command(), joins_ += c;
-      at_pattern_ = !branches_.empty() && branches_.back().is_case && text_.substr(at_).starts_with(";;");
-      at_ += at_pattern_ ? 2 : 1;
+      const std::size_t length = end_of_case();
+      at_pattern_ = length > 0;
+      at_ += at_pattern_ ? length : 1;
     } else {
       add(c);
       ++at_;
     }
+  }
+
+  /// Length of what ends a branch of `case` here: 2 of ;; and ;&, 3 of ;;&, after which the next one may be taken too.
+  std::size_t end_of_case() {
+    const std::string_view rest = text_.substr(at_);
+    if (branches_.empty() || !branches_.back().is_case || !(rest.starts_with(";;") || rest.starts_with(";&"))) return 0;
+    const std::size_t length = rest.starts_with(";;&") ? 3 : 2;
+    Branch& b = branches_.back();
+    if (rest[length - 1] == '&' && !b.is_skipped) b.falls = b.is_unsure = true, b.is_decided = false;
+    return length;
   }
 
   /// Whether the command begins with an option: it is a list of arguments, and a shell does not read it.
@@ -100,9 +126,10 @@ class ShellReader {
       length = std::min(rest.find('\n'), rest.size());
     } else if (!is_space(c) && !ends) {
       length = std::min(rest.find(')'), rest.size() - 1) + 1;
-      take_if(shell_pattern(rest.substr(0, length - 1), branches_.back().word));
+      const bool falls = std::exchange(branches_.back().falls, false);
+      take_if(falls ? std::nullopt : shell_pattern(rest.substr(0, length - 1), branches_.back().word));
     }
-    if (ends) branches_.pop_back();
+    if (ends) close_branch();
     at_pattern_ = c == '#' || is_space(c);
     for (const std::size_t end = at_ + length; at_ < end; ++at_) line_ += text_[at_] == '\n';
   }
@@ -130,7 +157,7 @@ class ShellReader {
       branches_.back().condition = script_.commands.size();
       branches_.back().joins = joins_.size();
     } else if (!branches_.empty() && word_ == (in_if ? "fi" : "esac")) {
-      branches_.pop_back();
+      close_branch();
     } else {
       return word_ == "then" || word_ == "do" || word_ == "{";
     }
@@ -145,9 +172,10 @@ class ShellReader {
   }
 
   /// Whether the `if` that is being read holds, as far as its commands are comparisons.
-  std::optional<bool> condition() const {
+  std::optional<bool> condition() {
     const Branch& b = branches_.back();
-    return shell_condition(std::span(script_.commands).subspan(b.condition), std::string_view(joins_).substr(b.joins));
+    return shell_condition(std::span(script_.commands).subspan(b.condition), std::string_view(joins_).substr(b.joins),
+                           script_.taken_as_empty);
   }
 
   /// Begins a branch; a condition that is not known may hold.
@@ -158,27 +186,80 @@ class ShellReader {
     b.id = holds == true && !b.is_unsure ? 0 : ++branches_read_;
     b.is_decided = holds == true;
     b.is_unsure = b.is_unsure || !holds;
+    ++b.taken;
+  }
+
+  /// Ends an `if` or `case`. Where one of its branches is surely taken and each sets a variable, the value from before
+  /// does not count any more.
+  void close_branch() {
+    const Branch closed = std::move(branches_.back());
+    branches_.pop_back();
+    if (!closed.is_decided || closed.id == 0 || is_skipping()) return;
+    for (const auto& [name, change] : closed.changes) {
+      if (change.sure < closed.taken) continue;
+      Change* const outer = outer_change(name);
+      if (outer) set_surely(*outer);
+      std::vector<std::string>& replaced = replaced_[name];
+      const auto first = replaced.begin() + (outer ? outer->before_branch : 0);
+      const auto end = replaced.begin() + change.before;
+      if (first < end) replaced.erase(first, end);
+    }
+  }
+
+  /// The change of a variable in the innermost branch that is not surely taken.
+  Change* outer_change(const std::string& name) {
+    const auto b = std::find_if(branches_.rbegin(), branches_.rend(), [](const Branch& one) { return one.id > 0; });
+    if (b == branches_.rend()) return nullptr;
+    const auto change = b->changes.find(name);
+    return change == b->changes.end() ? nullptr : &change->second;
+  }
+
+  static void set_surely(Change& change) {
+    change.sure += change.sure_branch != change.branch;
+    change.sure_branch = change.branch;
+  }
+
+  /// Notes that the branches that are being read set a variable, before which `length` values may count.
+  void note_change(const std::string& name, std::size_t length) {
+    for (Branch& b : branches_) {
+      if (b.id == 0) continue;
+      Change& change = b.changes.try_emplace(name, Change{.before = length}).first->second;
+      if (change.branch != b.taken) change.before_branch = length, change.branch = b.taken;
+    }
+    if (Change* const inner = outer_change(name)) set_surely(*inner);
   }
 
   bool is_skipping() const {
     return std::any_of(branches_.begin(), branches_.end(), [](const Branch& b) { return b.is_skipped; });
   }
 
-  /// Remembers a value that may count in place of the one that replaces it. An argument of the script, which is not
-  /// known, replaces none.
+  bool is_unsure() const {
+    return std::any_of(branches_.begin(), branches_.end(), [](const Branch& b) { return b.id > 0; });
+  }
+
   void assign(const std::string& name, std::string given) {
+    const auto value = script_.values.find(name);
+    const bool is_set = value != script_.values.end();
+    if (replaces(name, is_set ? std::optional(value->second) : std::nullopt, given))
+      script_.values[name] = std::move(given);
+  }
+
+  /// Remembers a value that may count in place of the one that replaces it. An argument of the script, which is not
+  /// known, replaces none: false.
+  bool replaces(const std::string& name, const std::optional<std::string>& value, const std::string& given) {
     std::vector<int> path;
     for (const Branch& b : branches_)
       if (b.id > 0) path.push_back(b.id);
-    std::string& value = script_.values[name];
     std::vector<int>& before = assigned_in_[name];
     const bool is_sure = path.size() <= before.size() && std::equal(path.begin(), path.end(), before.begin());
-    if (!is_sure && !value.empty() && is_argument(given)) return;
+    if (!is_sure && value && !value->empty() && is_argument(given)) return false;
     std::vector<std::string>& replaced = replaced_[name];
-    if (is_sure) replaced.clear();
-    if (!is_sure && !value.empty() && value != given && replaced.size() < kMostValues) replaced.push_back(value);
+    const Change* const change = outer_change(name);
+    if (is_sure) replaced.resize(std::min(change ? change->before_branch : 0, replaced.size()));
+    if (!is_sure && value && *value != given && replaced.size() < kMostValues) replaced.push_back(*value);
+    note_change(name, replaced.size());
     before = std::move(path);
-    value = std::move(given);
+    return true;
   }
 
   /// "$1" or "${2}".
@@ -189,7 +270,7 @@ class ShellReader {
 
   void note_branches(const std::string& name, const std::string& value) {
     const auto entry = replaced_.find(name);
-    if (entry == replaced_.end() || entry->second.empty() || std::any_of(value.begin(), value.end(), is_space)) return;
+    if (entry == replaced_.end() || entry->second.empty()) return;
     std::vector<std::string>& values = script_.of_branches[name];
     if (values.size() == entry->second.size() + 1 && values.back() == value) return;
     values = entry->second;
@@ -221,7 +302,7 @@ class ShellReader {
   }
 
   void quoted(char quote) {
-    in_word_ = true;
+    in_word_ = is_quoted_ = true;
     for (++at_; at_ < text_.size() && text_[at_] != quote;) {
       line_ += text_[at_] == '\n';
       if (quote == '"' && (text_[at_] == '$' || text_[at_] == '`')) {
@@ -234,12 +315,24 @@ class ShellReader {
     if (at_ < text_.size()) ++at_;
   }
 
-  /// "2>&1", "> file": neither is an argument. "<path to data>" stands for a value.
+  /// The length of "<path to data>", which stands for a value; 0 where there is none, as in "<in 2>errors".
+  std::size_t placeholder() const {
+    const std::string_view line = text_.substr(at_, text_.find('\n', at_) - at_);
+    const std::size_t end = line.find('>');
+    if (line[0] != '<' || end == std::string_view::npos || end < 2 || !is_name_character(line[1])) return 0;
+    const std::size_t digits = line.find_last_not_of("0123456789", end - 1);
+    return is_space(line[digits]) ? 0 : end + 1;
+  }
+
+  /// "2>&1", "> file": neither is an argument. Between [[ and ]] these signs compare.
   void redirection() {
-    const std::size_t end = text_.substr(at_, text_.find('\n', at_) - at_).find('>');
-    if (text_[at_] == '<' && end != std::string_view::npos && end > 1 && is_name_character(text_[at_ + 1]) &&
-        !is_space(text_[at_ + end - 1])) {
-      for (const std::size_t stop = at_ + end + 1; at_ < stop; ++at_)
+    if (in_comparison_) {
+      end_word();
+      add(text_[at_++]);
+      return end_word();
+    }
+    if (const std::size_t length = placeholder(); length > 0) {
+      for (const std::size_t stop = at_ + length; at_ < stop; ++at_)
         if (!is_space(text_[at_])) add(text_[at_]);
       return;
     }
@@ -263,7 +356,8 @@ class ShellReader {
       const bool computes = text_.substr(at_).starts_with("$((");
       at_ = matching_end(at_ + 1);
       const std::string_view inside = text_.substr(start + 2, at_ - start - 3);
-      const std::optional<std::int64_t> value = computes ? shell_arithmetic(with_values(inside)) : std::nullopt;
+      const std::optional<std::int64_t> value =
+          computes ? shell_arithmetic(with_values(default_value(std::string(inside)))) : std::nullopt;
       if (!value) return as_written(start);
       for (const char c : std::to_string(*value)) add(c);
       return;
@@ -285,11 +379,10 @@ class ShellReader {
     return text_.size();
   }
 
-  /// Arithmetic whose names, with or without a dollar sign, are replaced by their values.
+  /// Arithmetic whose names without a dollar sign are replaced by their values.
   std::string with_values(std::string_view arithmetic) {
     std::string text;
     for (std::size_t i = 0; i < arithmetic.size() && text.size() < kLongestWord;) {
-      const char c = arithmetic[i];
       const std::size_t start = i;
       while (i < arithmetic.size() && is_name_character(arithmetic[i])) ++i;
       const auto value = script_.values.find(std::string(arithmetic.substr(start, i - start)));
@@ -297,15 +390,13 @@ class ShellReader {
         text += value->second, note_branches(value->first, value->second);
       else if (i > start)
         text += arithmetic.substr(start, i - start);
-      else if (c == '$' || c == '{' || c == '}')
-        ++i;
       else
         text += arithmetic[i++];
     }
     return text;
   }
 
-  /// $NAME, ${NAME}, ${NAME:-default}, and ${NAME[@]}.
+  /// $NAME, ${NAME}, ${NAME:-default}, and ${NAME[@]}; other forms change the value, and stay as they are written.
   void variable(bool splits) {
     const std::size_t start = at_++;
     const bool braces = at_ < text_.size() && text_[at_] == '{';
@@ -322,14 +413,22 @@ class ShellReader {
     in_word_ = true;
     if ((rest == "[@]" || rest == "[*]") && arrays_.contains(name)) return use_array(name);
     const auto entry = script_.values.find(name);
-    const bool has_default = rest.starts_with(":-") || rest.starts_with(":=");
-    const bool is_set = entry != script_.values.end() && !(has_default && entry->second.empty());
-    std::string value(text_.substr(start, at_ - start));
-    if (is_set && rest.find('[') == std::string::npos)
-      value = entry->second, note_branches(name, value);
-    else if (has_default)
-      value = default_value(rest.substr(2));
-    // What a command would print is not known, so that its text stays one word.
+    const bool asks = rest.starts_with(':');  // Whether the value is empty too.
+    const char sign = rest.size() > asks ? rest[asks] : '\0';
+    const bool has_default = sign == '-' || sign == '=';
+    const bool is_set = entry != script_.values.end() && !(has_default && asks && entry->second.empty());
+    if (is_set && (rest.empty() || has_default || sign == '?')) {
+      note_branches(name, entry->second);
+      add_value(entry->second, splits);
+    } else if (has_default) {
+      add_value(default_value(rest.substr(asks + 1)), splits);
+    } else {
+      as_written(start);  // It stays one word, as do changed values such as ${NAME%.txt}.
+    }
+  }
+
+  /// What a command would print is not known, so that its text stays one word.
+  void add_value(const std::string& value, bool splits) {
     const bool is_command = value.find("$(") != std::string::npos || value.find('`') != std::string::npos;
     for (const char c : value)
       if (splits && !is_command && is_space(c))
@@ -353,7 +452,8 @@ class ShellReader {
     if (depth_ == kDeepest) return text;
     ShellReader inner(text);
     inner.depth_ = depth_ + 1;
-    inner.script_.values = std::move(script_.values);
+    inner.script_ = std::move(script_);
+    inner.replaced_ = std::move(replaced_);
     while (inner.at_ < text.size()) {
       const char c = text[inner.at_];
       if (c == '\'' || c == '"')
@@ -363,19 +463,17 @@ class ShellReader {
       else
         inner.add(c), ++inner.at_;
     }
-    script_.values = std::move(inner.script_.values);
+    script_ = std::move(inner.script_);
+    replaced_ = std::move(inner.replaced_);
     return std::move(inner.word_);
   }
 
   /// The words of the array stand where it is used; in the value of a variable they are one text.
   void use_array(const std::string& name) {
+    note_branches(name, text_of(arrays_.at(name)));
     if (!array_ && !is_quoted_command() && assigned_name()) {
-      used_.insert(name);
-      std::string between;
-      for (const ShellWord& word : arrays_.at(name)) {
-        for (const char c : between + word.text) add(c);
-        between = " ";
-      }
+      if (!is_skipping()) used_.insert(name);
+      for (const char c : text_of(arrays_.at(name))) add(c);
       return;
     }
     if (word_.empty()) in_word_ = false;
@@ -385,10 +483,20 @@ class ShellReader {
     for (const ShellWord& word : words) keep(word);
   }
 
+  static std::string text_of(const ShellCommand& words) {
+    std::string text;
+    for (const ShellWord& word : words) text += (text.empty() ? "" : " ") + word.text;
+    return text;
+  }
+
   void keep(ShellWord word) {
-    characters_ += word.text.size() + sizeof(ShellWord);
-    if (characters_ > kMostCharacters) too_long();
+    count(word.text.size() + sizeof(ShellWord));
     (array_ ? array_words_ : command_).push_back(std::move(word));
+  }
+
+  void count(std::size_t characters) {
+    characters_ += characters;
+    if (characters_ > kMostCharacters) too_long();
   }
 
   /// The name of "NAME=" or "NAME+=", which the word begins with.
@@ -422,8 +530,13 @@ class ShellReader {
     if (!array_) return;
     if (!is_skipping()) {
       ShellCommand& words = arrays_[*array_];
+      const std::string before = is_unsure() ? text_of(words) : "";
       if (!adds_) words.clear();  // Only now: NAME=("${NAME[@]}" more) has the words from before.
       words.insert(words.end(), array_words_.begin(), array_words_.end());
+      const bool was_set = assigned_in_.contains(*array_);
+      const std::string given = is_unsure() ? text_of(words) : "";
+      count(given.size());
+      replaces(*array_, was_set ? std::optional(before) : std::nullopt, given);
     }
     array_words_.clear();
     array_.reset();
@@ -433,18 +546,32 @@ class ShellReader {
     if (!in_word_) return;
     const std::optional<std::string> name = array_ || is_quoted_command() ? std::nullopt : assigned_name();
     if (name) {
-      const std::size_t equals = word_.find('=');
-      std::string given = word_.substr(equals + 1);
-      if (word_[equals - 1] == '+') given = script_.values[*name] + given;
-      if (given.size() > kLongestWord) too_long();
-      characters_ += given.size();
-      if (characters_ > kMostCharacters) too_long();
-      if (!is_skipping()) assign(*name, std::move(given));
-    } else if (!word_.empty() && !is_branch_word()) {
+      if (!is_skipping()) assign(*name, given_value(*name));
+    } else if ((!word_.empty() || keeps_empty_words()) && !is_branch_word()) {
+      if (!array_ && command_.empty() && word_ == "[[") in_comparison_ = true;
+      if (word_ == "]]") in_comparison_ = false;
       keep({std::move(word_), line_});
     }
     word_.clear();
-    in_word_ = false;
+    in_word_ = is_quoted_ = false;
+  }
+
+  /// The value after "NAME=" or "NAME+=".
+  std::string given_value(const std::string& name) {
+    const std::size_t equals = word_.find('=');
+    std::string given = word_.substr(equals + 1);
+    const auto before = script_.values.find(name);
+    if (word_[equals - 1] == '+' && before != script_.values.end()) given = before->second + given;
+    if (given.size() > kLongestWord) too_long();
+    count(given.size());
+    return given;
+  }
+
+  /// Between [[ and ]] a word that is empty counts, and in other conditions it does where it has quotes.
+  bool keeps_empty_words() const {
+    if (in_comparison_) return true;
+    return is_quoted_ && !array_ && !command_.empty() &&
+           (command_.front().text == "[" || command_.front().text == "test");
   }
 
   void end_command() {
@@ -452,7 +579,7 @@ class ShellReader {
     if (is_skipping()) command_.clear();
     if (command_.empty()) return;
     if (command_.front().text == "unset")
-      for (const ShellWord& word : command_) script_.values[word.text].clear();
+      for (const ShellWord& word : command_) assign(word.text, "");
     script_.commands.push_back(std::exchange(command_, {}));
   }
 
@@ -460,10 +587,11 @@ class ShellReader {
   std::size_t at_ = 0, characters_ = 0;
   int line_ = 1, depth_ = 0;  ///< Defaults within defaults.
   int branches_read_ = 0;
-  bool at_pattern_ = false;  ///< Before the patterns of a branch of `case`.
-  bool adds_ = false;        ///< Whether the array that is being read is added to the words before.
-  bool in_word_ = false;
-  std::string word_, joins_;  ///< `joins_`: what ended each command, such as && and a line break.
+  bool at_pattern_ = false;                   ///< Before the patterns of a branch of `case`.
+  bool adds_ = false;                         ///< Whether the array that is being read is added to the words before.
+  bool in_word_ = false, is_quoted_ = false;  ///< Whether a part of the word has quotes.
+  bool in_comparison_ = false;                ///< Between [[ and ]].
+  std::string word_, joins_;                  ///< `joins_`: what ended each command, such as && and a line break.
   ShellCommand command_, array_words_;
   std::optional<std::string> array_;  ///< The array that is being read.
   std::map<std::string, ShellCommand> arrays_;
@@ -478,5 +606,20 @@ class ShellReader {
 }  // namespace
 
 ShellScript read_shell(std::string_view script) { return ShellReader(script).read(); }
+
+std::vector<std::string> shell_notes(const ShellScript& script) {
+  std::vector<std::string> notes;
+  for (const auto& [name, values] : script.of_branches) {
+    const bool is_list = std::any_of(values.begin(), values.end(), [](const std::string& value) {
+      return std::any_of(value.begin(), value.end(), is_space);
+    });
+    const std::string last = is_list ? fmt::format("the last of {}", values.size())
+                                     : fmt::format("'{}', the last of '{}'", values.back(), join(values, "', '"));
+    notes.push_back(fmt::format("the file does not say which branch is taken, so {} is {}", name, last));
+  }
+  for (const std::string& name : script.taken_as_empty)
+    notes.push_back(fmt::format("the file does not set {}, and asks whether it is empty: it is taken as empty", name));
+  return notes;
+}
 
 }  // namespace stagecraft

@@ -52,9 +52,10 @@ class TorchtitanReader {
                            "--config names a function of a Python file, and this is none",
                            "leave --config out",
                            "import"}});
-      values_ = main_ ? read_torchtitan_command(text, file) : read_toml(text, file);
-      if (main_) read_launcher(text);
-      if (!main_) check_keys();
+      if (main_)
+        read_command(read_shell(text));
+      else
+        values_ = read_toml(text, file), check_keys();
     }
   }
 
@@ -97,8 +98,10 @@ class TorchtitanReader {
   }
 
   /// What starts the program says how many GPUs there are, where --devices does not.
-  void read_launcher(const std::string& text) {
-    const int launched = launched_gpus(text);
+  void read_command(const ShellScript& script) {
+    values_ = read_torchtitan_command(script, file_);
+    s_.assumed = shell_notes(script);
+    const int launched = launched_gpus(script);
     if (launched == 0) return;
     if (devices_ == 0)
       devices_ = launched, s_.matched.push_back(fmt::format("{} are started -> replicas", pluralize(launched, "GPU")));

@@ -10,7 +10,6 @@
 
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
-#include "sim/interchange/imports/shell_words.hpp"
 #include "sim/interchange/imports/torchtitan_main.hpp"
 
 namespace stagecraft {
@@ -88,9 +87,9 @@ bool is_torchtitan_command(const std::string& text) {
   return text.find("--module") != std::string::npos && text.find("--config") != std::string::npos;
 }
 
-int launched_gpus(const std::string& text) {
+int launched_gpus(const ShellScript& script) {
   constexpr std::int64_t kMost = 1'000'000;
-  for (const ShellCommand& command : read_shell(text).commands) {
+  for (const ShellCommand& command : script.commands) {
     const std::size_t end = after_program(command);
     const std::int64_t each = launcher_number(command, end, "__nproc_per_node").value_or(0),
                        nodes = launcher_number(command, end, "__nnodes").value_or(1);
@@ -99,9 +98,9 @@ int launched_gpus(const std::string& text) {
   return 0;
 }
 
-std::map<std::string, TomlValue> read_torchtitan_command(const std::string& text, const std::string& file) {
+std::map<std::string, TomlValue> read_torchtitan_command(const ShellScript& script, const std::string& file) {
   std::map<std::string, TomlValue> given, recomputation;
-  for (const ShellCommand& command : read_shell(text).commands)
+  for (const ShellCommand& command : script.commands)
     for (std::size_t i = after_program(command); i < command.size(); ++i) {
       const int line = command[i].line;
       if (command[i].text.starts_with(kRecomputation))

@@ -3,6 +3,7 @@
 #include <map>
 #include <string>
 
+#include "sim/interchange/imports/shell_words.hpp"
 #include "sim/interchange/imports/toml.hpp"
 
 namespace stagecraft {
@@ -13,9 +14,9 @@ bool is_torchtitan_command(const std::string& text);
 
 /// GPUs that a launcher before the program starts: "torchrun --nproc_per_node 8 --nnodes 4 -m torchtitan.train"; 0
 /// where there is none.
-int launched_gpus(const std::string& text);
+int launched_gpus(const ShellScript&);
 
 /// Its options by the keys that torchtitan 0.2.2 has for them. InputError for keys that those releases do not have.
-std::map<std::string, TomlValue> read_torchtitan_command(const std::string& text, const std::string& file);
+std::map<std::string, TomlValue> read_torchtitan_command(const ShellScript&, const std::string& file);
 
 }  // namespace stagecraft

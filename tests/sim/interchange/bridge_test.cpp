@@ -140,6 +140,10 @@ TEST_CASE("unknown recipes and overrides are refused with the nearest name") {
   for (int i = 0; i < 1000; ++i) script += "if ";
   CHECK(problem(script).message.find("nested too deep") != std::string::npos);
   CHECK(problem(script).where.file == "overrides.txt");
+  const std::string launch = std::string("python run_recipe.py ") + kDense + " model.tensor_model_parallel_size=$T\n";
+  CHECK(read("#!/bin/bash\nT=2\nsource ./env_config.sh\nmkdir -p x_config\n" + launch).tensor == 2);
+  CHECK(has_note(read("#!/bin/bash\nif a; then T=1; else T=2; fi\n" + launch).assumed, "so T is '2'"));
+  CHECK(read(std::string("#!/bin/bash\n") + "# A recipe and its overrides.\n" + kDense).tensor == 4);
   CHECK(problem(std::string(kDense) + " model.sequence_parallel=maybe").help == "true or false");
   CHECK(read(std::string(kDense) + " ddp.use_megatron_fsdp=true ddp.use_distributed_optimizer=false").shard ==
         "weights");

@@ -143,6 +143,11 @@ TEST_CASE("a batch that is not given, grows, or is one of several of a script") 
   CHECK(mentions(grown.matched, "--step-batch-size-schedule -> run.global_batch: 128"));
   CHECK(says(refusal([&] { read_batch(model + "--step-batch-size-schedule 0:x"); }), "does not end in a number"));
   CHECK(says(why_not("--step-batch-size-schedule 0:32"), "the batch is given twice"));
+  CHECK(says(refusal([&] { read_batch(model + "--step-batch-size-schedule 0:1000000000"); }), "does not end in"));
+  CHECK(says(refusal([&] {
+               read_megatron(model + "--micro-batch-size 1000000", "a.sh", {"", "superpod-h100-256", 100'000, 0});
+             }),
+             "is a batch of more than"));
   const TrainingSetup of_script = read_batch("if [ $1 = small ]; then B=32; else B=64; fi\npython pretrain_gpt.py " +
                                              model + "--global-batch-size $B");
   CHECK(of_script.global_batch == 64);

@@ -45,6 +45,7 @@ TEST_CASE("a command ends with its line, but for a list of arguments") {
   CHECK(commands("a > log 2>&1\nb < in") == "[a@1]; [b@2]");
   CHECK(commands("a &>> log_$(date \"+%Y %m\").txt\nb") == "[a@1]; [b@2]");
   CHECK(commands("A=<path to data>/b\nrun $A <c.txt >d") == "[run@2][<pathtodata>/b@2]");
+  CHECK(commands("run <in.txt 2>err.txt") == "[run@1]");
   CHECK(commands("A=3\n--a 1\n--b\n$A ([0]*2) E|L | tee") == "[--a@2][1@2][--b@3][3@4][([0]*2)@4][E|L@4]; [tee@4]");
 }
 
@@ -75,8 +76,18 @@ TEST_CASE("a branch that the script does not decide counts as taken") {
   CHECK(values("if a; then N=1; elif b; then N=2; else N=2; fi\nrun $N") == "N=1 N=2 ");
   CHECK(values("case $1 in\n b) N=1;;\n c) N=2;;\nesac\nrun $((N * 2))") == "N=1 N=2 ");
   CHECK(values("N=4\nif a; then N=8; fi\nrun $N") == "N=4 N=8 ");
+  CHECK(values("N=\nif a; then N=8; fi\nrun $N") == "N= N=8 ");
+  CHECK(values("N=1\nif a; then N=2; N=4; fi\nrun $N") == "N=1 N=4 ");
+  CHECK(values("N=1\nif a; then if b; then N=2; else N=3; fi; fi\nrun $N") == "N=1 N=2 N=3 ");
+  CHECK(values("if a; then N=1; else N=2; fi\nrun ${M:-$N}") == "N=1 N=2 ");
+  CHECK(values("if a; then N='b c'; else N=d; fi\nrun $N") == "N=b c N=d ");
+  CHECK(values("N=(b)\nif a; then N+=(c); fi\nrun ${N[@]}") == "N=b N=b c ");
+  // The value from before is replaced in each of the branches.
+  CHECK(values("N=1\nif a; then N=2; else N=3; N=4; fi\nrun $N") == "N=2 N=4 ");
+  CHECK(values("N=1\nif a; then N=2; else if b; then N=3; else N=4; fi; fi\nrun $N") == "N=2 N=3 N=4 ");
+  CHECK(values("N=1\ncase $1 in b) N=2;; *) N=3;; esac\nrun $N") == "N=2 N=3 ");
   // It is sure: nothing was set before, the value is the same, another one follows, or no command uses it.
-  CHECK(values("N=\nif a; then N=8; fi\nrun $N") == "");
+  CHECK(values("if a; then N=8; fi\nrun $N") == "");
   CHECK(values("if a; then N=8; else N=8; fi\nrun $N") == "");
   CHECK(values("if a; then N=8; else N=9; fi\nN=7\nrun $N") == "");
   CHECK(values("if a; then N=8; run $N; else N=9; run $N; fi").find("N=8 N=9") == 0);
@@ -107,6 +118,49 @@ TEST_CASE("a script that decides its branches takes them") {
   CHECK(values("if [ $1 ]; then N=1; elif [ a = a ]; then N=2; else N=3; fi") == std::vector<std::string>{"1", "2"});
   CHECK(values("if [ a = a ] && b; then N=1; else N=2; fi") == std::vector<std::string>{"1", "2"});
   CHECK(values("case 8B in 7*) N=1;; *) N=2;; esac") == std::vector<std::string>{"1", "2"});
+  CHECK(values("case a in a) N=1;& b) N=2;; esac") == std::vector<std::string>{"1", "2"});
+  CHECK(values("case a in a) N=1;;& *) N=2;; esac") == std::vector<std::string>{"1", "2"});
+  CHECK(values("A=8\nif [[ $A > 1 ]]; then N=1; else N=2; fi") == std::vector<std::string>{"1", "2"});
+  CHECK(values("A=8\nif [[ a == a && $A < 1 ]]; then N=1; else N=2; fi") == std::vector<std::string>{"1", "2"});
+  CHECK(values("if [ -d /data ]; then N=1; else N=2; fi") == std::vector<std::string>{"1", "2"});
+  CHECK(values("if [ -z \"$?\" ]; then N=1; else N=2; fi") == std::vector<std::string>{"1", "2"});
+  for (const char* changed : {"${A#8}", "${A%B}", "${A/8/7}", "${A,,}", "${A:0:2}", "${A:+7B}", "${#A}"})
+    CHECK(values(fmt::format("A=8B\nif [ {} = 8B ]; then N=1; else N=2; fi", changed)) ==
+          std::vector<std::string>{"1", "2"});
+}
+
+TEST_CASE("a word that is empty counts in a condition") {
+  const auto value = [](const std::string& script) {
+    return read_shell("A=\n" + script + "\nrun $N").commands.back().back().text;
+  };
+  CHECK(value("if [ \"$A\" != \"\" ]; then N=1; else N=2; fi") == "2");
+  CHECK(value("if [[ $A == \"\" ]]; then N=1; else N=2; fi") == "1");
+  CHECK(value("if [ -d \"$A\" ]; then N=1; else N=2; fi") == "2");
+  CHECK(value("if [ \"$A\" ]; then N=1; else N=2; fi") == "2");
+  CHECK(commands("run \"\" a") == "[run@1][a@1]");
+}
+
+TEST_CASE("notes say what a script leaves open") {
+  const auto notes = [](const std::string& script) { return shell_notes(read_shell(script)); };
+  CHECK(notes("if a; then N=1; else N=2; fi\nrun $N") ==
+        std::vector<std::string>{"the file does not say which branch is taken, so N is '2', the last of '1', '2'"});
+  CHECK(notes("if [ $1 = a ]; then A=\"--b 1\"; else A=\"--b 2\"; fi\nrun $A") ==
+        std::vector<std::string>{"the file does not say which branch is taken, so A is the last of 2"});
+  CHECK(notes("if [ -z \"$A\" ]; then N=1; fi\nrun $N") ==
+        std::vector<std::string>{"the file does not set $A, and asks whether it is empty: it is taken as empty"});
+  CHECK(notes("if [ -z \"$A\" ] && b; then N=1; fi\nrun $N").empty());
+}
+
+TEST_CASE("a branch that is not taken sets nothing") {
+  CHECK(commands("if [ a = b ]; then N+=1; fi\nrun $N").ends_with("[run@2][$N@2]"));
+  CHECK(commands("A=(--c)\nif [ a = b ]; then N=\"${A[@]}\"; fi").ends_with("; [--c@1]"));
+}
+
+TEST_CASE("only a name or a default gives a value") {
+  CHECK(commands("A=8B\nrun ${A%B} ${A/8 B/7} ${A:-9} ${A-9} ${A:?no} ${B-9} ${A:+9}") ==
+        "[run@2][${A%B}@2][${A/8 B/7}@2][8B@2][8B@2][8B@2][9@2][${A:+9}@2]");
+  CHECK(commands("A=82\nrun $((${A%2} * 2)) $((${A} * 2)) $((${B:-3} * 2))") ==
+        "[run@2][$((${A%2} * 2))@2][164@2][6@2]");
 }
 
 TEST_CASE("a quoted command may begin with variables") {

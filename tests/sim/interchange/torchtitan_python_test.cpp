@@ -9,6 +9,7 @@
 #include "sim/core/file.hpp"
 #include "sim/interchange/imports/python_values.hpp"
 #include "sim/interchange/imports/training_setup.hpp"
+#include "tests/support/readers.hpp"
 
 namespace stagecraft::torchtitan_python_test {
 namespace {
@@ -226,6 +227,10 @@ TEST_CASE("options of a command line are tyro's") {
   CHECK(read(launched + command("--parallelism.tensor_parallel_degree 4"), {}, 0).replicas == 32);
   CHECK(read(launched + command("--parallelism.tensor_parallel_degree 8"), {}, 0).replicas == 16);
   CHECK(read(command("--parallelism.tensor_parallel_degree 8 --checkpoint.folder run.sh")).tensor == 8);
+  const TrainingSetup of_script = read("if a; then T=4; else T=8; fi\npython -m torchtitan.train " +
+                                       command("--parallelism.tensor_parallel_degree $T"));
+  CHECK(of_script.tensor == 8);
+  CHECK(test::mentions(of_script.assumed, "so T is '8', the last of '4', '8'"));
   CHECK(problem(command(""), "planned").help == "leave --config out");
 }
 
