@@ -26,7 +26,7 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 /// Values that contain each other would grow without end.
 constexpr std::size_t kLongestWord = 1 << 16, kMostCharacters = 1 << 24;
 constexpr std::size_t kDeepestBranch = 100;
-constexpr std::size_t kMostValues = 8;  // A note needs no more of a variable.
+constexpr std::size_t kMostValues = 16;  // A note needs no more of a variable.
 
 /// How the branches of one `if` or `case` set a variable. What may count in its place is a list to which each of them
 /// adds.
@@ -256,7 +256,7 @@ class ShellReader {
     std::vector<std::string>& replaced = replaced_[name];
     const Change* const change = outer_change(name);
     if (is_sure) replaced.resize(std::min(change ? change->before_branch : 0, replaced.size()));
-    if (!is_sure && value && *value != given && replaced.size() < kMostValues) replaced.push_back(*value);
+    if (!is_sure && value && replaced.size() < kMostValues) replaced.push_back(*value);
     note_change(name, replaced.size());
     before = std::move(path);
     return true;
@@ -271,10 +271,12 @@ class ShellReader {
   void note_branches(const std::string& name, const std::string& value) {
     const auto entry = replaced_.find(name);
     if (entry == replaced_.end() || entry->second.empty()) return;
-    std::vector<std::string>& values = script_.of_branches[name];
-    if (values.size() == entry->second.size() + 1 && values.back() == value) return;
-    values = entry->second;
+    std::vector<std::string> values;
+    for (const std::string& one : entry->second)
+      if (one != value && std::find(values.begin(), values.end(), one) == values.end()) values.push_back(one);
+    if (values.empty()) return;
     values.push_back(value);
+    script_.of_branches[name] = std::move(values);
   }
 
   /// A backslash at the end of a line joins it with the next.

@@ -78,6 +78,7 @@ TEST_CASE("a branch that the script does not decide counts as taken") {
   CHECK(values("N=4\nif a; then N=8; fi\nrun $N") == "N=4 N=8 ");
   CHECK(values("N=\nif a; then N=8; fi\nrun $N") == "N= N=8 ");
   CHECK(values("N=1\nif a; then N=2; N=4; fi\nrun $N") == "N=1 N=4 ");
+  CHECK(values("N=2\nif a; then N=2; N=8; fi\nrun $N") == "N=2 N=8 ");
   CHECK(values("N=1\nif a; then if b; then N=2; else N=3; fi; fi\nrun $N") == "N=1 N=2 N=3 ");
   CHECK(values("if a; then N=1; else N=2; fi\nrun ${M:-$N}") == "N=1 N=2 ");
   CHECK(values("if a; then N='b c'; else N=d; fi\nrun $N") == "N=b c N=d ");
