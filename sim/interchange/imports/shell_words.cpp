@@ -15,6 +15,7 @@
 #include "sim/core/diagnostic.hpp"
 #include "sim/core/text.hpp"
 #include "sim/interchange/imports/shell_arithmetic.hpp"
+#include "sim/interchange/imports/shell_branches.hpp"
 #include "sim/interchange/imports/shell_conditions.hpp"
 
 namespace stagecraft {
@@ -25,32 +26,6 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 
 /// Values that contain each other would grow without end.
 constexpr std::size_t kLongestWord = 1 << 16, kMostCharacters = 1 << 24;
-constexpr std::size_t kDeepestBranch = 100;
-constexpr std::size_t kMostValues = 16;  // A note needs no more of a variable.
-
-/// How the branches of one `if` or `case` set a variable. What may count in its place is a list to which each of them
-/// adds.
-struct Change {
-  std::size_t before = 0;         ///< Length of that list with the value from before the first branch,
-  std::size_t before_branch = 0;  ///< and with the value from before the branch that sets it last.
-  int branch = 0;                 ///< The branch that sets it last,
-  int sure_branch = 0, sure = 0;  ///< the one that surely does, and the number of those.
-};
-
-/// What is being read of one `if` or `case`.
-struct Branch {
-  bool is_case = false;
-  std::string word = {};      ///< The word that `case` compares.
-  std::size_t condition = 0;  ///< Index in `commands` of the first command of the condition.
-  std::size_t joins = 0;      ///< Index in `joins_` of what follows that command.
-  int id = 0;                 ///< Number of the branch; 0 where it is surely taken.
-  bool is_unsure = false;     ///< Whether a branch before may be taken.
-  bool is_decided = false;    ///< Whether no branch after this one is taken.
-  bool is_skipped = false;    ///< Whether this branch is not taken.
-  bool falls = false;         ///< Whether the branch before ends in ;& or ;;&.
-  int taken = 0;              ///< Branches that may be taken.
-  std::map<std::string, Change> changes = {};
-};
 
 class ShellReader {
  public:
@@ -107,10 +82,9 @@ class ShellReader {
   /// Length of what ends a branch of `case` here: 2 of ;; and ;&, 3 of ;;&, after which the next one may be taken too.
   std::size_t end_of_case() {
     const std::string_view rest = text_.substr(at_);
-    if (branches_.empty() || !branches_.back().is_case || !(rest.starts_with(";;") || rest.starts_with(";&"))) return 0;
+    if (!branches_.in_case() || !(rest.starts_with(";;") || rest.starts_with(";&"))) return 0;
     const std::size_t length = rest.starts_with(";;&") ? 3 : 2;
-    Branch& b = branches_.back();
-    if (rest[length - 1] == '&' && !b.is_skipped) b.falls = b.is_unsure = true, b.is_decided = false;
+    if (rest[length - 1] == '&') branches_.fall_through();
     return length;
   }
 
@@ -126,10 +100,10 @@ class ShellReader {
       length = std::min(rest.find('\n'), rest.size());
     } else if (!is_space(c) && !ends) {
       length = std::min(rest.find(')'), rest.size() - 1) + 1;
-      const bool falls = std::exchange(branches_.back().falls, false);
-      take_if(falls ? std::nullopt : shell_pattern(rest.substr(0, length - 1), branches_.back().word));
+      const std::string_view patterns = rest.substr(0, length - 1);
+      branches_.take_if(branches_.takes_next() ? std::nullopt : shell_pattern(patterns, branches_.word()));
     }
-    if (ends) close_branch();
+    if (ends) branches_.close();
     at_pattern_ = c == '#' || is_space(c);
     for (const std::size_t end = at_ + length; at_ < end; ++at_) line_ += text_[at_] == '\n';
   }
@@ -138,145 +112,46 @@ class ShellReader {
   bool is_branch_word() {
     if (array_) return false;
     if (!command_.empty() && command_.front().text == "case" && word_ == "in") {
-      open_branch({.is_case = true, .word = command_.size() > 1 ? command_.back().text : ""});
+      branches_.open_case(command_.size() > 1 ? command_.back().text : "");
       command_.clear();
       return at_pattern_ = true;
     }
     if (!command_.empty()) return false;
     if (word_ == "if") {
-      open_branch({.condition = script_.commands.size(), .joins = joins_.size()});
+      branches_.open_if(script_.commands.size(), joins_.size());
       return true;
     }
-    const bool in_if = !branches_.empty() && !branches_.back().is_case;
+    const bool in_if = branches_.in_if();
     if (in_if && word_ == "then") {
-      take_if(condition());
+      branches_.take_if(condition());
     } else if (in_if && word_ == "else") {
-      take_if(true);
+      branches_.take_if(true);
     } else if (in_if && word_ == "elif") {
-      branches_.back().is_skipped = branches_.back().is_decided;
-      branches_.back().condition = script_.commands.size();
-      branches_.back().joins = joins_.size();
-    } else if (!branches_.empty() && word_ == (in_if ? "fi" : "esac")) {
-      close_branch();
+      branches_.open_elif(script_.commands.size(), joins_.size());
+    } else if ((in_if || branches_.in_case()) && word_ == (in_if ? "fi" : "esac")) {
+      branches_.close();
     } else {
       return word_ == "then" || word_ == "do" || word_ == "{";
     }
     return true;
   }
 
-  void open_branch(Branch branch) {
-    if (branches_.size() == kDeepestBranch)
-      throw InputError("the branches of the script are nested too deep to be followed",
-                       "give the arguments themselves in place of the script");
-    branches_.push_back(std::move(branch));
-  }
-
   /// Whether the `if` that is being read holds, as far as its commands are comparisons.
   std::optional<bool> condition() {
-    const Branch& b = branches_.back();
-    return shell_condition(std::span(script_.commands).subspan(b.condition), std::string_view(joins_).substr(b.joins),
-                           script_.taken_as_empty);
-  }
-
-  /// Begins a branch; a condition that is not known may hold.
-  void take_if(std::optional<bool> holds) {
-    Branch& b = branches_.back();
-    b.is_skipped = b.is_decided || holds == false;
-    if (b.is_skipped) return;
-    b.id = holds == true && !b.is_unsure ? 0 : ++branches_read_;
-    b.is_decided = holds == true;
-    b.is_unsure = b.is_unsure || !holds;
-    ++b.taken;
-  }
-
-  /// Ends an `if` or `case`. Where one of its branches is surely taken and each sets a variable, the value from before
-  /// does not count any more.
-  void close_branch() {
-    const Branch closed = std::move(branches_.back());
-    branches_.pop_back();
-    if (!closed.is_decided || closed.id == 0 || is_skipping()) return;
-    for (const auto& [name, change] : closed.changes) {
-      if (change.sure < closed.taken) continue;
-      Change* const outer = outer_change(name);
-      if (outer) set_surely(*outer);
-      std::vector<std::string>& replaced = replaced_[name];
-      const auto first = replaced.begin() + (outer ? outer->before_branch : 0);
-      const auto end = replaced.begin() + change.before;
-      if (first < end) replaced.erase(first, end);
-    }
-  }
-
-  /// The change of a variable in the innermost branch that is not surely taken.
-  Change* outer_change(const std::string& name) {
-    const auto b = std::find_if(branches_.rbegin(), branches_.rend(), [](const Branch& one) { return one.id > 0; });
-    if (b == branches_.rend()) return nullptr;
-    const auto change = b->changes.find(name);
-    return change == b->changes.end() ? nullptr : &change->second;
-  }
-
-  static void set_surely(Change& change) {
-    change.sure += change.sure_branch != change.branch;
-    change.sure_branch = change.branch;
-  }
-
-  /// Notes that the branches that are being read set a variable, before which `length` values may count.
-  void note_change(const std::string& name, std::size_t length) {
-    for (Branch& b : branches_) {
-      if (b.id == 0) continue;
-      Change& change = b.changes.try_emplace(name, Change{.before = length}).first->second;
-      if (change.branch != b.taken) change.before_branch = length, change.branch = b.taken;
-    }
-    if (Change* const inner = outer_change(name)) set_surely(*inner);
-  }
-
-  bool is_skipping() const {
-    return std::any_of(branches_.begin(), branches_.end(), [](const Branch& b) { return b.is_skipped; });
-  }
-
-  bool is_unsure() const {
-    return std::any_of(branches_.begin(), branches_.end(), [](const Branch& b) { return b.id > 0; });
+    return shell_condition(std::span(script_.commands).subspan(branches_.command()),
+                           std::string_view(joins_).substr(branches_.joins()), script_.taken_as_empty);
   }
 
   void assign(const std::string& name, std::string given) {
     const auto value = script_.values.find(name);
     const bool is_set = value != script_.values.end();
-    if (replaces(name, is_set ? std::optional(value->second) : std::nullopt, given))
+    if (branches_.replaces(name, is_set ? std::optional(value->second) : std::nullopt, given))
       script_.values[name] = std::move(given);
   }
 
-  /// Remembers a value that may count in place of the one that replaces it. An argument of the script, which is not
-  /// known, replaces none: false.
-  bool replaces(const std::string& name, const std::optional<std::string>& value, const std::string& given) {
-    std::vector<int> path;
-    for (const Branch& b : branches_)
-      if (b.id > 0) path.push_back(b.id);
-    std::vector<int>& before = assigned_in_[name];
-    const bool is_sure = path.size() <= before.size() && std::equal(path.begin(), path.end(), before.begin());
-    if (!is_sure && value && !value->empty() && is_argument(given)) return false;
-    std::vector<std::string>& replaced = replaced_[name];
-    const Change* const change = outer_change(name);
-    if (is_sure) replaced.resize(std::min(change ? change->before_branch : 0, replaced.size()));
-    if (!is_sure && value && replaced.size() < kMostValues) replaced.push_back(*value);
-    note_change(name, replaced.size());
-    before = std::move(path);
-    return true;
-  }
-
-  /// "$1" or "${2}".
-  static bool is_argument(const std::string& text) {
-    const std::size_t digit = text.find_first_not_of("${");
-    return digit != 0 && digit != std::string::npos && text[digit] >= '0' && text[digit] <= '9';
-  }
-
   void note_branches(const std::string& name, const std::string& value) {
-    const auto entry = replaced_.find(name);
-    if (entry == replaced_.end() || entry->second.empty()) return;
-    std::vector<std::string> values;
-    for (const std::string& one : entry->second)
-      if (one != value && std::find(values.begin(), values.end(), one) == values.end()) values.push_back(one);
-    if (values.empty()) return;
-    values.push_back(value);
-    script_.of_branches[name] = std::move(values);
+    std::vector<std::string> values = branches_.values_of(name, value);
+    if (!values.empty()) script_.of_branches[name] = std::move(values);
   }
 
   /// A backslash at the end of a line joins it with the next.
@@ -455,7 +330,7 @@ class ShellReader {
     ShellReader inner(text);
     inner.depth_ = depth_ + 1;
     inner.script_ = std::move(script_);
-    inner.replaced_ = std::move(replaced_);
+    inner.branches_ = std::move(branches_);
     while (inner.at_ < text.size()) {
       const char c = text[inner.at_];
       if (c == '\'' || c == '"')
@@ -466,7 +341,7 @@ class ShellReader {
         inner.add(c), ++inner.at_;
     }
     script_ = std::move(inner.script_);
-    replaced_ = std::move(inner.replaced_);
+    branches_ = std::move(inner.branches_);
     return std::move(inner.word_);
   }
 
@@ -474,13 +349,13 @@ class ShellReader {
   void use_array(const std::string& name) {
     note_branches(name, text_of(arrays_.at(name)));
     if (!array_ && !is_quoted_command() && assigned_name()) {
-      if (!is_skipping()) used_.insert(name);
+      if (!branches_.is_skipping()) used_.insert(name);
       for (const char c : text_of(arrays_.at(name))) add(c);
       return;
     }
     if (word_.empty()) in_word_ = false;
     end_word();
-    if (array_ != name && !is_skipping()) used_.insert(name);
+    if (array_ != name && !branches_.is_skipping()) used_.insert(name);
     const ShellCommand words = arrays_.at(name);
     for (const ShellWord& word : words) keep(word);
   }
@@ -520,7 +395,7 @@ class ShellReader {
     if (!in_word_ || array_ || !word_.ends_with('=') || !assigned_name()) return false;
     const std::string name = *assigned_name();
     adds_ = word_.ends_with("+=");
-    if (!is_skipping() && arrays_.try_emplace(name).second) array_names_.push_back(name);
+    if (!branches_.is_skipping() && arrays_.try_emplace(name).second) array_names_.push_back(name);
     array_ = name;
     word_.clear();
     in_word_ = false;
@@ -530,15 +405,15 @@ class ShellReader {
   void end_array() {
     end_word();
     if (!array_) return;
-    if (!is_skipping()) {
+    if (!branches_.is_skipping()) {
       ShellCommand& words = arrays_[*array_];
-      const std::string before = is_unsure() ? text_of(words) : "";
+      const std::string before = branches_.is_unsure() ? text_of(words) : "";
       if (!adds_) words.clear();  // Only now: NAME=("${NAME[@]}" more) has the words from before.
       words.insert(words.end(), array_words_.begin(), array_words_.end());
-      const bool was_set = assigned_in_.contains(*array_);
-      const std::string given = is_unsure() ? text_of(words) : "";
+      const bool was_set = branches_.has_set(*array_);
+      const std::string given = branches_.is_unsure() ? text_of(words) : "";
       count(given.size());
-      replaces(*array_, was_set ? std::optional(before) : std::nullopt, given);
+      branches_.replaces(*array_, was_set ? std::optional(before) : std::nullopt, given);
     }
     array_words_.clear();
     array_.reset();
@@ -548,7 +423,7 @@ class ShellReader {
     if (!in_word_) return;
     const std::optional<std::string> name = array_ || is_quoted_command() ? std::nullopt : assigned_name();
     if (name) {
-      if (!is_skipping()) assign(*name, given_value(*name));
+      if (!branches_.is_skipping()) assign(*name, given_value(*name));
     } else if ((!word_.empty() || keeps_empty_words()) && !is_branch_word()) {
       if (!array_ && command_.empty() && word_ == "[[") in_comparison_ = true;
       if (word_ == "]]") in_comparison_ = false;
@@ -578,7 +453,7 @@ class ShellReader {
 
   void end_command() {
     end_word();
-    if (is_skipping()) command_.clear();
+    if (branches_.is_skipping()) command_.clear();
     if (command_.empty()) return;
     if (command_.front().text == "unset")
       for (const ShellWord& word : command_) assign(word.text, "");
@@ -587,8 +462,7 @@ class ShellReader {
 
   std::string_view text_;
   std::size_t at_ = 0, characters_ = 0;
-  int line_ = 1, depth_ = 0;  ///< Defaults within defaults.
-  int branches_read_ = 0;
+  int line_ = 1, depth_ = 0;                  ///< Defaults within defaults.
   bool at_pattern_ = false;                   ///< Before the patterns of a branch of `case`.
   bool adds_ = false;                         ///< Whether the array that is being read is added to the words before.
   bool in_word_ = false, is_quoted_ = false;  ///< Whether a part of the word has quotes.
@@ -599,9 +473,7 @@ class ShellReader {
   std::map<std::string, ShellCommand> arrays_;
   std::vector<std::string> array_names_;  ///< In the order of the script.
   std::set<std::string> used_;
-  std::vector<Branch> branches_;  ///< Each `if` and `case` that is being read, from the outermost.
-  std::map<std::string, std::vector<int>> assigned_in_;       ///< The branches in which a variable was set last.
-  std::map<std::string, std::vector<std::string>> replaced_;  ///< Values that may count, were branches chosen.
+  ShellBranches branches_;
   ShellScript script_;
 };
 
