@@ -3,8 +3,8 @@
 namespace stagecraft {
 
 /// The natural logarithm and the exponential function from sums and products alone, within two units of the last bit.
-/// The C libraries differ in that bit, even one library on processors with and without fused products, and
-/// the time of a collective has the same bits everywhere.
+/// C libraries differ in that bit, and one library does on processors with and without fused products. With these the
+/// time of a collective has the same bits everywhere.
 double logarithm(double x);
 double exponential(double x);
 

@@ -21,7 +21,7 @@ struct PredictionInterval {
 
 /// "58 ms ± 5.0 %", or the time alone where there is no interval.
 std::string to_text(Seconds, const std::optional<PredictionInterval>&);
-/// "± 12 %", or "up to 3.6 times as long" where half of it is as long as the time or longer.
+/// "± 12 %", or "up to 3.6 times as long" where its half is as long as the time, or longer.
 std::string half_width_text(const PredictionInterval&);
 /// "80 % of 59 published runs on a100-80 in fp16 are so close to their prediction; median 2.0 %".
 std::string to_text(const PredictionInterval&);

@@ -97,7 +97,7 @@ void ChoiceSearch::replay(std::vector<int> trials) {
   const auto choice = [&](int number) -> const Choice& { return results_[number].trial->choice; };
   std::stable_sort(trials.begin(), trials.end(), [&](int a, int b) { return choice(a).amount < choice(b).amount; });
   for (std::size_t next = 0; next < trials.size();) {
-    std::vector<int> few, jobs;  // Jobs are what a saved search has not yet of `few`.
+    std::vector<int> few, jobs;  // `jobs`: what of `few` a saved search lacks.
     for (; next < trials.size() && few.size() < kReplays; ++next) {
       const int number = trials[next];
       if (choice(number).replayed)

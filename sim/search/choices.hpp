@@ -29,8 +29,9 @@ struct ChoiceOptions {
   bool contended = false;  ///< Simulates on `fluid` too, and ranks by that.
   /// Simulations after the shortest period is known, for choices that need less memory or fewer devices.
   int front_simulations = std::numeric_limits<int>::max();
-  /// The search for the first row ends after this number of simulations without a better one, and a number for each of
-  /// its schedules, which all run on each plan: among usual plans, and again among plans that seldom win.
+  /// The search for the first row ends after `patience` simulations without a better one, but not before
+  /// `patience_of_schedule` for each schedule, since all run on each plan: among usual plans, and again among plans
+  /// that seldom win.
   int patience = std::numeric_limits<int>::max(), patience_of_schedule = 0;
   /// It also ends after simulations of this number of ops, because simulations of large plans take long. Choices that
   /// need less memory may take as many, and searches for orders five times as many.
