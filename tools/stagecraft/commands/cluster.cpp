@@ -9,7 +9,7 @@
 
 #include "backends/box/open_networks.hpp"
 #include "sim/core/text.hpp"
-#include "sim/experiment/scenario.hpp"
+#include "sim/experiment/experiment.hpp"
 #include "tools/stagecraft/box_options.hpp"
 #include "tools/stagecraft/command.hpp"
 
