@@ -163,7 +163,7 @@ ModelGraph read_pipedream_graph(std::string_view text, const std::string& file, 
     if (is_left_out(node, reader.graph().previous[i], reader.graph().next[i])) continue;
     ids[i] = LayerId{model.layers.size()};
     Layer layer;
-    layer.name = node.name;
+    layer.name = printable(node.name);  // As readers of a model file have it.
     layer.type = "timed";
     for (const int input : reader.graph().previous[i])
       if (const LayerId id = ids[input]; id.valid()) layer.inputs.push_back(id);

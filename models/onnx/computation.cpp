@@ -16,13 +16,6 @@ namespace stagecraft::onnx {
 
 namespace {
 
-/// An operand, and where its numbers come from.
-struct ResolvedOperand {
-  TensorOperand operand;
-  int input = 0;             ///< Inputs: as in Operation::inputs.
-  std::string weights = {};  ///< Weights: the initializer.
-};
-
 /// Whether a node of this type gives the numbers of its first input in their order.
 bool is_reshape(std::string_view type) {
   static constexpr std::string_view kTypes[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"};
@@ -55,6 +48,13 @@ Operation with_rows(Operation op, const Shape& shape) {
 /// Writes the operations of one layer.
 class LayerOperations {
   using enum TensorFunction;
+
+  /// An operand, and where its numbers come from.
+  struct ResolvedOperand {
+    TensorOperand operand;
+    int input = 0;             ///< Inputs: as in Operation::inputs.
+    std::string weights = {};  ///< Weights: the initializer.
+  };
 
  public:
   LayerOperations(const Computation& computation, const std::vector<LayerId>& inputs)

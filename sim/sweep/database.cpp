@@ -19,6 +19,7 @@ namespace stagecraft {
 namespace {
 
 constexpr int kStepsBetweenLooks = 10'000;
+constexpr int kLongestValue = 64 << 20;  // Bytes; the longest that is stored is the text of a scenario.
 
 /// Errors that another machine, or this one later, would not have with the same file.
 bool is_fault_of_machine(int code) {
@@ -37,6 +38,13 @@ bool is_fault_of_machine(int code) {
     default:
       return false;
   }
+}
+
+/// If so, a lack of memory is the fault of the file: of damaged bytes by which a row has gigabytes.
+bool has_memory_for_a_value() {
+  void* const memory = sqlite3_malloc(kLongestValue);
+  sqlite3_free(memory);
+  return memory != nullptr;
 }
 
 std::uint64_t bytes_of(const std::string& file) {
@@ -84,7 +92,6 @@ Database::~Database() = default;
 
 /// No statement of Stagecraft needs a view, a trigger, or a function that a schema calls.
 void Database::distrust_schema() {
-  constexpr int kLongestValue = 64 << 20;  // Bytes; the longest that is stored is the text of a scenario.
   sqlite3* const handle = sql_->getHandle();
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   for (const int feature :
@@ -136,15 +143,17 @@ std::int64_t Database::number(const std::string& query) const try {
 }
 
 void Database::fail(const SQLite::Exception& e) const {
-  const bool took_too_long = e.getErrorCode() == SQLITE_INTERRUPT;
-  if (!is_fault_of_machine(e.getErrorCode()))
+  const int code = e.getErrorCode();
+  if (!is_fault_of_machine(code) || (code == SQLITE_NOMEM && has_memory_for_a_value()))
     throw InputError({{{attached_file_.empty() ? file_ : attached_file_, 0, 0},
                        {},
-                       took_too_long ? "reading takes more steps than the size of the file explains" : e.what(),
+                       code == SQLITE_INTERRUPT ? "reading takes more steps than the size of the file explains"
+                       : code == SQLITE_NOMEM   ? "a row claims gigabytes"
+                                                : e.what(),
                        "the file is damaged: take a copy of it, or make it again",
                        "database"}});
   const int system = sqlite3_system_errno(sql_->getHandle());  // "disk I/O error" alone does not say why.
-  const bool says_why = e.getErrorCode() == SQLITE_IOERR && system != 0;
+  const bool says_why = code == SQLITE_IOERR && system != 0;
   throw BackendError(
       fmt::format("{}: {}{}{}", file_, e.what(), says_why ? ": " : "", says_why ? std::strerror(system) : ""));
 }

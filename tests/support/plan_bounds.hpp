@@ -76,11 +76,12 @@ inline BoundRatio ratio_of(const CompiledExperiment& c, double share) {
       .replicated = std::any_of(reductions.begin(), reductions.end(),
                                 [](const Reduction& r) { return r.source == ReductionSource::Replicas; }),
       .has_groups = std::any_of(stages.begin(), stages.end(), [](const Stage& s) { return s.shape.degrees.divides(); }),
-      .has_pairs =
+      .has_pairs = std::any_of(
+          program.collectives.begin(), program.collectives.end(),
+          [](const CollectiveCall& call) { return call.hidden && call.purpose == Purpose::ExpertActivation; }),
+      .has_flows =
           std::any_of(program.collectives.begin(), program.collectives.end(),
-                      [](const CollectiveCall& c) { return c.hidden && c.purpose == Purpose::ExpertActivation; }),
-      .has_flows = std::any_of(program.collectives.begin(), program.collectives.end(),
-                               [&](const CollectiveCall& c) { return c.shape >= 0 && program.shape(c).phases > 0; }),
+                      [&](const CollectiveCall& call) { return call.shape >= 0 && program.shape(call).phases > 0; }),
       .has_buckets =
           std::any_of(reductions.begin(), reductions.end(), [](const Reduction& r) { return r.buckets.size() > 1; })};
 }

@@ -281,6 +281,21 @@ TEST_CASE("a damaged database is an error of the input") {
   CHECK(refused > 10);
 }
 
+TEST_CASE("a row that claims gigabytes is damage, and not too little memory") {
+  const test::Folder folder;
+  const std::string file = folder / "a.db", name(1000, 'a');
+  SQLite::Database(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
+      .exec("CREATE TABLE t (name TEXT); INSERT INTO t VALUES ('" + name + "')");
+  std::string damaged = read_file(file);
+  // Before the name stand, in numbers of seven bits each, the size of the row, which is row 1, the size of its header
+  // and the type of the text.
+  damaged.replace(damaged.find(name) - 6, 9, "\xff\xff\xff\xff\xff\x63\x01\xa2\x64");
+  test::write_file(file, damaged);
+  const Database database(file, Database::Open::Read);
+  CHECK(test::input_error_of([&] { database.number("SELECT length(name) FROM t"); }).find("a row claims gigabytes") !=
+        std::string::npos);
+}
+
 TEST_CASE("damaged settings are refused with their point") {
   const test::Folder folder;
   const std::string file = folder / "a.db";
