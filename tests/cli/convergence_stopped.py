@@ -19,7 +19,7 @@ stagecraft, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
 def start(*words):
-    return subprocess.Popen([stagecraft, "convergence", "examples/teacher", "--methods", "sync,2bw", "--no-measure", "--updates", "1500",
+    return subprocess.Popen([stagecraft, "convergence", "examples/teacher", "--methods", "sync,2bw", "--no-measure", "--updates", "600",
                              "--seeds", "1000", *words], text=True, env=LOUD, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             preexec_fn=never_signaled)
 
@@ -45,8 +45,8 @@ for number in (signal.SIGINT, signal.SIGTERM):
         rows = collections.Counter((row["method"], int(row["seed"])) for row in csv.DictReader(file))
     counts = [sorted(seed for method, seed in rows if method == name) for name in ("sync", "2bw")]
     print(f"{number.name}: exit {program.returncode}; {said.replace(runs, 'N', 1)}")
-    print("the head has as many:", table.startswith(f"1500 updates of 32 samples, {runs} of 2000 runs;"))
-    print("all of them are in convergence.csv, whole:", len(rows) == int(runs), set(rows.values()) == {1500 // 20 + 1})
+    print("the head has as many:", table.startswith(f"600 updates of 32 samples, {runs} of 2000 runs;"))
+    print("all of them are in convergence.csv, whole:", len(rows) == int(runs), set(rows.values()) == {600 // 20 + 1})
     print("both methods have the first seeds:", all(seeds == list(range(1, len(seeds) + 1)) for seeds in counts),
           len(counts[0]) - len(counts[1]) in (0, 1))
 

@@ -23,7 +23,7 @@ constexpr Patience kHalfMinute{30};
 // How long the first process waits for silent ones after a failure; the others wait for the first twice as long.
 constexpr Patience kAfterFailure{3};
 
-const auto begin = std::chrono::steady_clock::now();
+const auto started = std::chrono::steady_clock::now();
 Patience run_patience = kHalfMinute;
 
 WorldState state_of_world = WorldState::Working;
@@ -141,7 +141,7 @@ void barrier(Patience patience) {
 
 Patience patience_for_equals() {
   constexpr int kTimesSlower = 10;
-  return kHalfMinute + kTimesSlower * (std::chrono::steady_clock::now() - begin);
+  return kHalfMinute + kTimesSlower * (std::chrono::steady_clock::now() - started);
 }
 
 /// Each of the others sends what it would end with if it is another build; an older one, which sends nothing of the
