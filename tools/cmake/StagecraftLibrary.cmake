@@ -1,14 +1,12 @@
-# What most files include is read once for each set of flags. A file still includes what it uses: in tools/test full clang
-# reads each alone.
-set(STAGECRAFT_STD_HEADERS <algorithm> <cmath> <functional> <map> <memory> <optional> <set> <span> <stdexcept> <string>
-  <unordered_map> <variant> <vector>)
-# What most files of UPPER rooms and of tests include besides.
-set(STAGECRAFT_UPPER_HEADERS <chrono> <filesystem>)
+# What most files of the rooms and of the tests include is read once for each set of flags. A file still includes what it uses:
+# in tools/test full clang reads each alone.
+set(STAGECRAFT_HEADERS <algorithm> <chrono> <cmath> <filesystem> <functional> <map> <memory> <optional> <set> <span> <stdexcept>
+  <string> <unordered_map> <variant> <vector> <fmt/core.h>)
 foreach(header core/diagnostic core/file core/json core/text config/value schedule/builder program/program result/report
     experiment/experiment experiment/run)
-  list(APPEND STAGECRAFT_UPPER_HEADERS "${PROJECT_SOURCE_DIR}/sim/${header}.hpp")
+  list(APPEND STAGECRAFT_HEADERS "${PROJECT_SOURCE_DIR}/sim/${header}.hpp")
 endforeach()
-list(APPEND STAGECRAFT_UPPER_HEADERS "${PROJECT_SOURCE_DIR}/backends/backend.hpp")
+list(APPEND STAGECRAFT_HEADERS "${PROJECT_SOURCE_DIR}/backends/backend.hpp")
 
 # The compiler needs less time for a whole build when it reads several files of a room at once: the room of reports took 28 s in
 # place of 42 s. After a change of one file it has more to do, so the preset for daily work does without.
@@ -30,40 +28,41 @@ function(stagecraft_unity target)
   set_target_properties(${target} PROPERTIES STAGECRAFT_FILES ${index})
 endfunction()
 
+# The headers, precompiled with some flags: compilers do not mix them.
+file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" CONTENT "")
+function(stagecraft_precompiled name)
+  add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
+  target_link_libraries(${name} PRIVATE fmt::fmt stagecraft_warnings)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE ${ARGN})
+  target_precompile_headers(${name} PRIVATE ${STAGECRAFT_HEADERS})
+endfunction()
+stagecraft_precompiled(stagecraft_headers)
+
 # What reads files, prints and draws, and never computes for long: g++ compiles it with little optimization, in about half
 # the time. clang is quick as it is.
-set(STAGECRAFT_QUICK_FLAGS $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Og>)
+set(STAGECRAFT_QUICK_FLAGS)
+set(STAGECRAFT_QUICK_HEADERS stagecraft_headers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(STAGECRAFT_QUICK_FLAGS $<$<CONFIG:Release>:-Og>)
+  set(STAGECRAFT_QUICK_HEADERS stagecraft_quick_headers)
+  stagecraft_precompiled(${STAGECRAFT_QUICK_HEADERS} ${STAGECRAFT_QUICK_FLAGS})
+endif()
 # What runs once for each command: reading its options, printing its answer. The preset ci does not optimize it at all, which
 # takes clang 40 % of the time; large outputs would suffer, so this is for tests.
 set(STAGECRAFT_BRIEF_FLAGS "" CACHE STRING "Flags for the commands; empty: as for other code that prints")
 if(STAGECRAFT_BRIEF_FLAGS)
-  set(STAGECRAFT_BRIEF brief)
+  set(STAGECRAFT_BRIEF_HEADERS stagecraft_brief_headers)
+  stagecraft_precompiled(${STAGECRAFT_BRIEF_HEADERS} ${STAGECRAFT_BRIEF_FLAGS})
 else()
-  set(STAGECRAFT_BRIEF upper)
   set(STAGECRAFT_BRIEF_FLAGS ${STAGECRAFT_QUICK_FLAGS})
-endif()
-
-# The precompiled headers of rooms that compute, and of QUICK, UPPER and BRIEF rooms: compilers do not mix flags.
-file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" CONTENT "")
-function(stagecraft_precompiled name)
-  cmake_parse_arguments(A "" "" "FLAGS;HEADERS" ${ARGN})
-  add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
-  target_link_libraries(${name} PRIVATE fmt::fmt stagecraft_warnings)
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_compile_options(${name} PRIVATE ${A_FLAGS})
-  target_precompile_headers(${name} PRIVATE ${STAGECRAFT_STD_HEADERS} <fmt/core.h> ${A_HEADERS})
-endfunction()
-stagecraft_precompiled(stagecraft_headers)
-stagecraft_precompiled(stagecraft_quick_headers FLAGS ${STAGECRAFT_QUICK_FLAGS})
-stagecraft_precompiled(stagecraft_upper_headers FLAGS ${STAGECRAFT_QUICK_FLAGS} HEADERS ${STAGECRAFT_UPPER_HEADERS})
-if(STAGECRAFT_BRIEF STREQUAL "brief")
-  stagecraft_precompiled(stagecraft_brief_headers FLAGS ${STAGECRAFT_BRIEF_FLAGS} HEADERS ${STAGECRAFT_UPPER_HEADERS})
+  set(STAGECRAFT_BRIEF_HEADERS ${STAGECRAFT_QUICK_HEADERS})
 endif()
 
 # stagecraft_brief(<target>): this target is BRIEF.
 function(stagecraft_brief target)
   target_compile_options(${target} PRIVATE ${STAGECRAFT_BRIEF_FLAGS})
-  target_precompile_headers(${target} REUSE_FROM stagecraft_${STAGECRAFT_BRIEF}_headers)
+  target_precompile_headers(${target} REUSE_FROM ${STAGECRAFT_BRIEF_HEADERS})
 endfunction()
 
 # stagecraft_rooms_of(<variable> <libraries>): the rooms that these libraries of the project need, and they themselves.
@@ -105,12 +104,11 @@ function(stagecraft_optimized_first target)
   endif()
 endfunction()
 
-# stagecraft_library(<room> [QUICK|UPPER|BRIEF] USES <rooms> LINKS <libraries> HEADERS <headers>)
-# One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK, BRIEF: see above. UPPER:
-# QUICK, and above the reports, so that it includes most of what is below, as BRIEF ones do. A room with other flags
-# names the HEADERS that are compiled for it alone; its files are not compiled together.
+# stagecraft_library(<room> [QUICK|BRIEF] USES <rooms> LINKS <libraries> HEADERS <headers>)
+# One static library of the .cpp files in the current folder. A room sees only what it uses. QUICK, BRIEF: see above. A room with
+# other flags names the HEADERS that are compiled for it alone; its files are not compiled together.
 function(stagecraft_library room)
-  cmake_parse_arguments(A "QUICK;UPPER;BRIEF" "" "USES;LINKS;HEADERS" ${ARGN})
+  cmake_parse_arguments(A "QUICK;BRIEF" "" "USES;LINKS;HEADERS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS "*.cpp")
   add_library(stagecraft_${room} STATIC ${sources})
   add_library(stagecraft::${room} ALIAS stagecraft_${room})
@@ -118,7 +116,7 @@ function(stagecraft_library room)
   set_property(GLOBAL APPEND PROPERTY STAGECRAFT_ROOMS stagecraft_${room})
   list(TRANSFORM A_USES PREPEND "stagecraft::")
   target_link_libraries(stagecraft_${room} PUBLIC ${A_USES} fmt::fmt PRIVATE ${A_LINKS} $<BUILD_INTERFACE:stagecraft_warnings>)
-  if(NOT A_BRIEF AND NOT ((A_QUICK OR A_UPPER) AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
+  if(NOT A_BRIEF AND NOT (A_QUICK AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
     set_property(GLOBAL APPEND PROPERTY STAGECRAFT_OPTIMIZED stagecraft_${room})
   endif()
   if(A_HEADERS)
@@ -128,12 +126,9 @@ function(stagecraft_library room)
   stagecraft_unity(stagecraft_${room} ${sources})
   if(A_BRIEF)
     stagecraft_brief(stagecraft_${room})
-  elseif(A_UPPER)
-    target_compile_options(stagecraft_${room} PRIVATE ${STAGECRAFT_QUICK_FLAGS})
-    target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_upper_headers)
   elseif(A_QUICK)
     target_compile_options(stagecraft_${room} PRIVATE ${STAGECRAFT_QUICK_FLAGS})
-    target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_quick_headers)
+    target_precompile_headers(stagecraft_${room} REUSE_FROM ${STAGECRAFT_QUICK_HEADERS})
   else()
     target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_headers)
   endif()
