@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 #include <algorithm>
-#include <map>
 
 #include "sim/core/text.hpp"
 
@@ -215,7 +214,9 @@ bool keeps_inputs(const Operation& op) {
 /// Collects the arrays of a layer, each once.
 class KeptArrays {
  public:
-  explicit KeptArrays(const std::vector<Operation>& operations) : operations_(operations) {}
+  explicit KeptArrays(const std::vector<Operation>& operations) : operations_(operations), listed_(operations.size()) {
+    arrays_.reserve(operations.size());
+  }
 
   std::vector<KeptArray> collect() {
     for (int o = 0; o < std::ssize(operations_); ++o) {
@@ -235,10 +236,13 @@ class KeptArrays {
   void keep_value(int from, int reader) {
     const Operation& op = operations_[reader];
     const bool is_product = (op.kind == Linear || op.kind == GroupedLinear) && op.division != Division::Vocabulary;
-    const auto [entry, is_new] = listed_.try_emplace(from, arrays_.size());
-    if (!is_new) {
-      arrays_[entry->second].of_one_product = false;
-    } else if (from >= 0) {
+    std::size_t& listed = place(from);
+    if (listed > 0) {
+      arrays_[listed - 1].of_one_product = false;
+      return;
+    }
+    listed = arrays_.size() + 1;
+    if (from >= 0) {
       const Operation& maker = operations_[from];
       const double numbers = static_cast<double>(maker.rows) * maker.columns;
       arrays_.push_back({numbers, output_division(maker), reader, from, false, is_product});
@@ -247,8 +251,15 @@ class KeptArrays {
     }
   }
 
+  /// Inputs of the layer, which have negative numbers, come after its operations.
+  std::size_t& place(int from) {
+    const std::size_t at = from >= 0 ? from : operations_.size() + (-1 - from);
+    if (at >= listed_.size()) listed_.resize(at + 1);
+    return listed_[at];
+  }
+
   const std::vector<Operation>& operations_;
-  std::map<int, std::size_t> listed_;  ///< Places in `arrays_`.
+  std::vector<std::size_t> listed_;  ///< Places in `arrays_`, counted from 1, of what is listed; else 0.
   std::vector<KeptArray> arrays_;
 };
 

@@ -53,7 +53,7 @@ def starts(size):
 
 
 least = next((size for size in range(8 * MIB, 4096 * MIB, MIB) if starts(size)), None)
-steps = 200 if FULL else 15
+steps = 200 if FULL else 8
 for words in (["convergence", "examples/teacher", "--methods", "sync,2bw", "--updates", "20", "--seeds", "1"], [*SEARCH, "-j", "4"],
               ["convergence", "examples/teacher", "--methods", "sync", "--updates", "20", "--seeds", "1", "--no-measure"], ["run", "examples/teacher", "-b", "cpu"]):
     for step in range(steps if least else 0):  # A sanitizer needs terabytes of address space.

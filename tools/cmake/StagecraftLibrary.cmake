@@ -1,7 +1,7 @@
 # What most files of the rooms and of the tests include is read once for each set of flags. A file still includes what it uses:
 # in tools/test full clang reads each alone.
-set(STAGECRAFT_HEADERS <algorithm> <chrono> <cmath> <filesystem> <functional> <map> <memory> <optional> <set> <span> <stdexcept>
-  <string> <unordered_map> <variant> <vector> <fmt/core.h>)
+set(STAGECRAFT_HEADERS <algorithm> <cmath> <functional> <map> <memory> <optional> <set> <span> <stdexcept> <string> <unordered_map>
+  <variant> <vector> <fmt/core.h> <chrono> <filesystem>)
 foreach(header core/diagnostic core/file core/json core/text config/value schedule/builder program/program result/report
     experiment/experiment experiment/run)
   list(APPEND STAGECRAFT_HEADERS "${PROJECT_SOURCE_DIR}/sim/${header}.hpp")
@@ -28,7 +28,8 @@ function(stagecraft_unity target)
   set_target_properties(${target} PROPERTIES STAGECRAFT_FILES ${index})
 endfunction()
 
-# The headers, precompiled with some flags: compilers do not mix them.
+# The headers, precompiled with some flags: compilers do not mix them. After a change of the list, name the targets anew: CMake
+# dates the file of the list as CMakeLists.txt, so an older build does not notice the change and ends with an error.
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" CONTENT "")
 function(stagecraft_precompiled name)
   add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
@@ -37,12 +38,12 @@ function(stagecraft_precompiled name)
   target_compile_options(${name} PRIVATE ${ARGN})
   target_precompile_headers(${name} PRIVATE ${STAGECRAFT_HEADERS})
 endfunction()
-stagecraft_precompiled(stagecraft_headers)
+stagecraft_precompiled(stagecraft_shared_headers)
 
 # What reads files, prints and draws, and never computes for long: g++ compiles it with little optimization, in about half
 # the time. clang is quick as it is.
 set(STAGECRAFT_QUICK_FLAGS)
-set(STAGECRAFT_QUICK_HEADERS stagecraft_headers)
+set(STAGECRAFT_QUICK_HEADERS stagecraft_shared_headers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(STAGECRAFT_QUICK_FLAGS $<$<CONFIG:Release>:-Og>)
   set(STAGECRAFT_QUICK_HEADERS stagecraft_quick_headers)
@@ -130,7 +131,7 @@ function(stagecraft_library room)
     target_compile_options(stagecraft_${room} PRIVATE ${STAGECRAFT_QUICK_FLAGS})
     target_precompile_headers(stagecraft_${room} REUSE_FROM ${STAGECRAFT_QUICK_HEADERS})
   else()
-    target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_headers)
+    target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_shared_headers)
   endif()
 endfunction()
 
@@ -144,7 +145,7 @@ function(stagecraft_computing room)
   get_target_property(libraries stagecraft_${room} LINK_LIBRARIES)
   target_link_libraries(stagecraft_${room}_computing PRIVATE ${libraries})
   target_include_directories(stagecraft_${room}_computing PRIVATE "${PROJECT_SOURCE_DIR}")
-  target_precompile_headers(stagecraft_${room}_computing REUSE_FROM stagecraft_headers)
+  target_precompile_headers(stagecraft_${room}_computing REUSE_FROM stagecraft_shared_headers)
   stagecraft_unity(stagecraft_${room}_computing ${files})
   target_sources(stagecraft_${room} PRIVATE $<TARGET_OBJECTS:stagecraft_${room}_computing>)
   set_property(GLOBAL APPEND PROPERTY STAGECRAFT_ROOMS stagecraft_${room}_computing)
