@@ -28,8 +28,8 @@ function(stagecraft_unity target)
   set_target_properties(${target} PROPERTIES STAGECRAFT_FILES ${index})
 endfunction()
 
-# The headers, precompiled with some flags: compilers do not mix them. After a change of the list, name the targets anew: CMake
-# dates the file of the list as CMakeLists.txt, so an older build does not notice the change and ends with an error.
+# The headers, precompiled with some flags: compilers do not mix them. Whoever changes the list renames the targets: CMake gives
+# the file of the list the date of CMakeLists.txt, so an older build would not notice the change and would end with an error.
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" CONTENT "")
 function(stagecraft_precompiled name)
   add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
