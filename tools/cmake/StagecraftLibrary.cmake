@@ -29,7 +29,7 @@ function(stagecraft_unity target)
 endfunction()
 
 # The headers, precompiled with some flags: compilers do not mix them. Whoever changes the list renames the targets: CMake gives
-# the file of the list the date of CMakeLists.txt, so an older build would not notice the change and would end with an error.
+# the file of the list the date of CMakeLists.txt, so an older build would not notice the change, and clang would refuse it.
 file(CONFIGURE OUTPUT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp" CONTENT "")
 function(stagecraft_precompiled name)
   add_library(${name} OBJECT "${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp")
@@ -43,27 +43,27 @@ stagecraft_precompiled(stagecraft_shared_headers)
 # What reads files, prints and draws, and never computes for long: g++ compiles it with little optimization, in about half
 # the time. clang is quick as it is.
 set(STAGECRAFT_QUICK_FLAGS)
-set(STAGECRAFT_QUICK_HEADERS stagecraft_shared_headers)
+set(STAGECRAFT_QUICK_PRECOMPILED stagecraft_shared_headers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   set(STAGECRAFT_QUICK_FLAGS $<$<CONFIG:Release>:-Og>)
-  set(STAGECRAFT_QUICK_HEADERS stagecraft_quick_headers)
-  stagecraft_precompiled(${STAGECRAFT_QUICK_HEADERS} ${STAGECRAFT_QUICK_FLAGS})
+  set(STAGECRAFT_QUICK_PRECOMPILED stagecraft_quick_headers)
+  stagecraft_precompiled(${STAGECRAFT_QUICK_PRECOMPILED} ${STAGECRAFT_QUICK_FLAGS})
 endif()
 # What runs once for each command: reading its options, printing its answer. The preset ci does not optimize it at all, which
 # takes clang 40 % of the time; large outputs would suffer, so this is for tests.
 set(STAGECRAFT_BRIEF_FLAGS "" CACHE STRING "Flags for the commands; empty: as for other code that prints")
 if(STAGECRAFT_BRIEF_FLAGS)
-  set(STAGECRAFT_BRIEF_HEADERS stagecraft_brief_headers)
-  stagecraft_precompiled(${STAGECRAFT_BRIEF_HEADERS} ${STAGECRAFT_BRIEF_FLAGS})
+  set(STAGECRAFT_BRIEF_PRECOMPILED stagecraft_brief_headers)
+  stagecraft_precompiled(${STAGECRAFT_BRIEF_PRECOMPILED} ${STAGECRAFT_BRIEF_FLAGS})
 else()
   set(STAGECRAFT_BRIEF_FLAGS ${STAGECRAFT_QUICK_FLAGS})
-  set(STAGECRAFT_BRIEF_HEADERS ${STAGECRAFT_QUICK_HEADERS})
+  set(STAGECRAFT_BRIEF_PRECOMPILED ${STAGECRAFT_QUICK_PRECOMPILED})
 endif()
 
 # stagecraft_brief(<target>): this target is BRIEF.
 function(stagecraft_brief target)
   target_compile_options(${target} PRIVATE ${STAGECRAFT_BRIEF_FLAGS})
-  target_precompile_headers(${target} REUSE_FROM ${STAGECRAFT_BRIEF_HEADERS})
+  target_precompile_headers(${target} REUSE_FROM ${STAGECRAFT_BRIEF_PRECOMPILED})
 endfunction()
 
 # stagecraft_rooms_of(<variable> <libraries>): the rooms that these libraries of the project need, and they themselves.
@@ -129,7 +129,7 @@ function(stagecraft_library room)
     stagecraft_brief(stagecraft_${room})
   elseif(A_QUICK)
     target_compile_options(stagecraft_${room} PRIVATE ${STAGECRAFT_QUICK_FLAGS})
-    target_precompile_headers(stagecraft_${room} REUSE_FROM ${STAGECRAFT_QUICK_HEADERS})
+    target_precompile_headers(stagecraft_${room} REUSE_FROM ${STAGECRAFT_QUICK_PRECOMPILED})
   else()
     target_precompile_headers(stagecraft_${room} REUSE_FROM stagecraft_shared_headers)
   endif()
