@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -34,7 +35,7 @@ struct RankOrder {
     return stride;
   }
 
-  friend bool operator==(const RankOrder&, const RankOrder&) = default;
+  friend auto operator<=>(const RankOrder&, const RankOrder&) = default;
 };
 
 /// "tp-cp-ep-dp-pp", as Megatron-LM writes it; axes that were left out come last.
@@ -84,7 +85,7 @@ struct Degrees {
   /// Sizes of the axes in the numbering of ranks, of dense layers and of experts.
   RankSizes dense_sizes() const { return {tensor, context, 1, replicas, pipeline}; }
   RankSizes expert_sizes() const { return {expert_tensor, 1, expert, expert_replicas(), pipeline}; }
-  friend bool operator==(const Degrees&, const Degrees&) = default;
+  friend auto operator<=>(const Degrees&, const Degrees&) = default;
 };
 
 /// What the data-parallel devices of a stage divide among them instead of each keeping all of it: nothing; the states

@@ -12,10 +12,6 @@ namespace stagecraft {
 /// the same place; the devices that divide a state among them, or one of each copy of it, in the same place.
 enum class GroupPart : std::uint8_t { Whole, InsideNodes, AcrossNodes, InsideCopies, AcrossCopies };
 
-/// What can hide a collective: `hidden` seconds of work next to it; or everything that its pass computes, together with
-/// all others like it, as weights that are gathered ahead.
-enum class Hiding : std::uint8_t { Work, Pass };
-
 /// A collective of a stage: what moves among which groups, and what that costs. The same value goes from the operations
 /// of a layer to the Program, where CollectiveCall says when it runs. Equal ones of the layers of an op are rounds of
 /// one.
@@ -28,26 +24,26 @@ struct Collective {
   bool ring = false;      ///< Parts go around a ring next to the attention on the part before them.
   bool combines = false;  ///< Rows come back from experts.
   bool parallel = false;  ///< Starts together with the collective before it in the list.
-  Hiding hiding = Hiding::Work;
+  bool ahead = false;     ///< All that its pass computes hides it and all others like it together.
   int rounds = 1;
   Seconds cost{};  ///< One round by itself, by the price list; of the longest collective, where several start together.
   Seconds hidden{};  ///< Work next to a round: what takes longer is waited for.
-  double shown = 0;  ///< Hiding::Pass: the share of a round that is waited for all the same.
+  double shown = 0;  ///< The share of a round ahead that is waited for all the same.
 
   bool is_exchange() const { return axis == Axis::Expert; }
   /// What the op waits for in each round, if nothing else hides it.
   Seconds exposed() const {
-    if (hiding == Hiding::Pass) return shown * cost;
+    if (ahead) return shown * cost;
     return hidden > cost ? Seconds{} : cost - hidden;
   }
   /// The part of each round that a pass hides together with all others like it.
-  Seconds hidden_by_pass() const { return hiding == Hiding::Pass ? (1 - shown) * cost : Seconds{}; }
+  Seconds hidden_by_pass() const { return ahead ? (1 - shown) * cost : Seconds{}; }
   /// Its share of the round. Without a cost nothing is known to hide it.
-  double exposed_share() const { return hiding == Hiding::Pass ? shown : cost.value > 0 ? exposed() / cost : 1; }
+  double exposed_share() const { return ahead ? shown : cost.value > 0 ? exposed() / cost : 1; }
   /// `ring` and `combines` only say which work is next to it.
   bool equals_but_rounds(const Collective& o) const {
     return axis == o.axis && of_experts == o.of_experts && kind == o.kind && part == o.part && bytes == o.bytes &&
-           parallel == o.parallel && hiding == o.hiding && cost == o.cost && hidden == o.hidden && shown == o.shown;
+           parallel == o.parallel && ahead == o.ahead && cost == o.cost && hidden == o.hidden && shown == o.shown;
   }
 };
 

@@ -15,6 +15,9 @@
 namespace stagecraft {
 namespace {
 
+/// Some tens of MiB. More are found where sequences are packed, and each micro-batch has a load of its own.
+constexpr std::size_t kMostKnownPasses = 10000;
+
 // A rate of zero is unknown, so it sets no limit.
 double seconds(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
 
@@ -237,13 +240,29 @@ EachPass<PassCost> CostTable::passes(LayerId id, const StageShape& shape, Device
   return passes;
 }
 
+EachPass<PassCost> CostTable::passes_by_shape(LayerId id, const StageShape& shape, DeviceTypeId type, const Load& load,
+                                              const MinTime& min_time) const {
+  const auto times = measured(id, shape, type, load);
+  return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, load,
+                   times ? &*times : nullptr, min_time);
+}
+
 /// The passes of the layer in a run that trains.
 EachPass<PassCost> CostTable::trained_passes(LayerId id, const StageShape& shape, DeviceTypeId type, const Load& load,
                                              const MinTime& min_time) const {
   if (has_shapes(id, shape, type, load)) {
-    const auto times = measured(id, shape, type, load);
-    return passes_of(model_->layers[id].operations, shape, *rules_, type, model_->precision, load,
-                     times ? &*times : nullptr, min_time);
+    if (min_time) return passes_by_shape(id, shape, type, load, min_time);
+    StageShape of_layer = shape;
+    of_layer.layers.clear();
+    const std::tuple key{alike(id), type, load, std::move(of_layer)};
+    {
+      const std::lock_guard lock(known_->mutex);
+      if (const auto it = known_->passes.find(key); it != known_->passes.end()) return it->second;
+    }
+    EachPass<PassCost> passes = passes_by_shape(id, shape, type, load, {});
+    const std::lock_guard lock(known_->mutex);
+    if (known_->passes.size() < kMostKnownPasses) known_->passes.emplace(key, passes);
+    return passes;
   }
   const LayerCost cost = at(id, shape, type, load);
   const auto other = [](Seconds time) {

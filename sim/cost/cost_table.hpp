@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
+#include <tuple>
 #include <vector>
 
 #include "sim/cluster/cluster.hpp"
@@ -94,9 +97,16 @@ class CostTable {
   const Cluster& cluster() const { return *cluster_; }
 
  private:
+  /// The passes of layers by shapes, on idle links. The plans of a search have most of them in common.
+  struct KnownPasses {
+    std::mutex mutex;  ///< Guards the map.
+    std::map<std::tuple<LayerId, DeviceTypeId, Load, StageShape>, EachPass<PassCost>> passes;
+  };
+
   const Profile* profile_of(DeviceTypeId device_type) const;
   LayerCost trained_cost(LayerId, DeviceTypeId, const Load&) const;
   EachPass<PassCost> trained_passes(LayerId, const StageShape&, DeviceTypeId, const Load&, const MinTime&) const;
+  EachPass<PassCost> passes_by_shape(LayerId, const StageShape&, DeviceTypeId, const Load&, const MinTime&) const;
   bool reads_data(const Layer&) const;
   bool may_have_shapes(const Layer&) const;
   LayerId first_alike(LayerId) const;
@@ -114,6 +124,7 @@ class CostTable {
   IdVector<DeviceTypeId, char> shares_memory_;
   bool forwards_alone_ = false;
   Load sample_;
+  std::shared_ptr<KnownPasses> known_ = std::make_shared<KnownPasses>();
 };
 
 }  // namespace stagecraft

@@ -17,7 +17,7 @@ class DataCollectives {
   GroupPart with_states() const { return shape_.shard_copies() > 1 ? GroupPart::InsideCopies : GroupPart::Whole; }
 
   /// `overlap` is the share of it that other work hides.
-  Collectives list(CollectiveKind kind, GroupPart part, const DeviceParameters& p, double bytes_each, Hiding hiding,
+  Collectives list(CollectiveKind kind, GroupPart part, const DeviceParameters& p, double bytes_each,
                    double overlap) const {
     Collectives list;
     for (const bool of_experts : {false, true}) {
@@ -25,8 +25,7 @@ class DataCollectives {
                    .of_experts = of_experts,
                    .kind = kind,
                    .part = part,
-                   .bytes = Bytes{bytes_each * (of_experts ? p.experts : p.dense)},
-                   .hiding = hiding};
+                   .bytes = Bytes{bytes_each * (of_experts ? p.experts : p.dense)}};
       const Price price = rules_.price_by_shape(c, shape_, type_);
       if (price.from == PriceSource::Nothing) continue;
       c.cost = not_below_floor(price.time, c, min_time_);
@@ -38,10 +37,10 @@ class DataCollectives {
 
   Collectives of_pass(CollectiveKind kind, const DeviceParameters& p, double bytes_each) const {
     const Overlap feature = kind == CollectiveKind::AllGather ? Overlap::Weights : Overlap::Gradients;
-    if (!rules_.software.overlap[feature]) return list(kind, with_states(), p, bytes_each, Hiding::Work, 0);
-    Collectives ahead = list(kind, with_states(), p, bytes_each, Hiding::Pass, 0);
-    for (Collective& c : ahead) c.shown = 1 - rules_.software.pass_overlap;
-    return ahead;
+    Collectives list = this->list(kind, with_states(), p, bytes_each, 0);
+    if (!rules_.software.overlap[feature]) return list;
+    for (Collective& c : list) c.ahead = true, c.shown = 1 - rules_.software.pass_overlap;
+    return list;
   }
 
  private:
@@ -57,15 +56,13 @@ Collectives sum_of_gradients(const DeviceParameters& p, const StageShape& shape,
                              DeviceTypeId type) {
   const double bytes = rules.software.gradient_bytes;
   const DataCollectives over(shape, rules, type);
-  if (shape.sharding == StateSharding::None)
-    return over.list(CollectiveKind::AllReduce, GroupPart::Whole, p, bytes, Hiding::Work, 0);
+  if (shape.sharding == StateSharding::None) return over.list(CollectiveKind::AllReduce, GroupPart::Whole, p, bytes, 0);
   Collectives list;
-  if (!shape.sums_each_pass())
-    list = over.list(CollectiveKind::ReduceScatter, over.with_states(), p, bytes, Hiding::Work, 0);
+  if (!shape.sums_each_pass()) list = over.list(CollectiveKind::ReduceScatter, over.with_states(), p, bytes, 0);
   if (shape.shard_copies() > 1)
     append(list,
            over.list(CollectiveKind::AllReduce, GroupPart::AcrossCopies,
-                     {p.dense / shape.shards(), p.experts / shape.expert_shards()}, bytes, Hiding::Work, 0),
+                     {p.dense / shape.shards(), p.experts / shape.expert_shards()}, bytes, 0),
            true);
   return list;
 }
@@ -74,7 +71,7 @@ Collectives gather_of_weights(const DeviceParameters& p, const StageShape& shape
                               DeviceTypeId type) {
   if (shape.sharding == StateSharding::None || shape.gathers_each_pass()) return {};
   const DataCollectives over(shape, rules, type);
-  return over.list(CollectiveKind::AllGather, over.with_states(), p, rules.software.gathered_bytes, Hiding::Work,
+  return over.list(CollectiveKind::AllGather, over.with_states(), p, rules.software.gathered_bytes,
                    rules.software.hides(Overlap::Weights));
 }
 

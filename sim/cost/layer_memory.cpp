@@ -91,6 +91,17 @@ std::pair<Bytes, Bytes> whole_and_core(const Layer& layer, const Degrees& d, con
   return {whole, core};
 }
 
+/// Whether two layers of a stage need as much memory each. Most are equal to the one before.
+bool need_as_much(const Layer& a, const Layer& b, const ModelGraph& model) {
+  const auto brings_as_much = [&](LayerId from_a, LayerId from_b) {
+    const Layer &x = model.layers[from_a], &y = model.layers[from_b];
+    return x.output == y.output && has_rows_of_tokens(x) == has_rows_of_tokens(y);
+  };
+  return a.parameters == b.parameters && a.stash == b.stash && a.core == b.core && a.tie.empty() && b.tie.empty() &&
+         a.has_shapes() == b.has_shapes() && a.operations == b.operations &&
+         std::equal(a.inputs.begin(), a.inputs.end(), b.inputs.begin(), b.inputs.end(), brings_as_much);
+}
+
 }  // namespace
 
 LayerShapes::LayerShapes(const StageShape& stage, const ModelGraph& model) : stage_(stage) {
@@ -175,10 +186,16 @@ MemoryUnits stage_units(const StageShape& stage, const ModelGraph& model, const 
   MemoryUnits memory = resident_memory(stage, model, software);
   Bytes largest_layer;
   const LayerShapes shapes(stage, model);
+  LayerId before;
+  MemoryUnits layer;
   for (const LayerId id : stage.layers) {
-    const MemoryUnits layer = layer_memory(model, id, shapes.shape_of(id).recomputation, load, d, &rules);
+    const bool as_before = before.valid() && shapes.runs_again(before) == shapes.runs_again(id) &&
+                           need_as_much(model.layers[before], model.layers[id], model);
+    if (!as_before) layer = layer_memory(model, id, shapes.shape_of(id).recomputation, load, d, &rules);
+    before = id;
     memory.stash += layer.stash;
     memory.recompute_stash += layer.recompute_stash;
+    if (as_before) continue;  // The rest are maxima.
     memory.recompute_peak = std::max(memory.recompute_peak, layer.recompute_peak);
     memory.workspace =
         std::max(memory.workspace, backward_workspace(model.layers[id], d, load, software.workspace_bytes));

@@ -59,7 +59,7 @@ TimeByClass kernel_time(std::span<const Kernel>, const Accelerator&);
 double launch_count(std::span<const Kernel>);
 
 /// Time of a pass. Launches run ahead of the device, so a pass takes the longer of
-///   - its kernels and what its collectives leave exposed, or the collectives that the pass as a whole hides (Hiding),
+///   - its kernels and what its collectives leave exposed, or the collectives ahead, which the pass as a whole hides,
 ///   - the launches of all kernels and collectives, which `launches` counts;
 /// and their sum where the host waits for each kernel. `beside` is more work next to what the pass hides.
 TimeByClass pass_time(TimeByClass kernels, double launches, const Collectives&, const Accelerator&,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -104,6 +105,8 @@ struct StageShape {
   bool recomputes_attention() const { return recomputes(recomputation, Recomputation::Selective); }
   /// Whether operations of a layer but for the inside of attention run again.
   bool recomputes_operations() const { return recomputes(recomputation, kModulesOfOperations); }
+
+  friend auto operator<=>(const StageShape&, const StageShape&) = default;
 };
 
 /// The layers of the vocabulary as a tensor group of all ranks divides them.

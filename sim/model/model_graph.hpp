@@ -21,6 +21,7 @@ struct LayerTimes {
 struct AttentionCore {
   Flops forward;
   Bytes stash;
+  friend bool operator==(const AttentionCore&, const AttentionCore&) = default;
 };
 
 /// One node of the network that is trained. All amounts are for one sample.

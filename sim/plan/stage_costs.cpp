@@ -52,6 +52,9 @@ StageCost task_cost(StageTask task, const StageCost& whole) {
 template <class LoadOf>
 StageCosts costs_with(const Plan& plan, const CostTable& costs, const PricingChanges& changes, LoadOf&& load_of) {
   StageCosts result;
+  std::size_t devices = 0;
+  for (const Stage& stage : plan.stages) devices += stage.leaders.size();
+  result.reserve(devices);
   for (const Stage& stage : plan.stages) {
     std::map<std::pair<DeviceTypeId, Load>, StageCost> cost_of;  // Most replicas are equal.
     std::vector<StageCost> replicas;

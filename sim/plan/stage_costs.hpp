@@ -19,6 +19,9 @@ class StageCosts {
     for (const std::vector<StageCost>& replicas : stages) add(replicas);
   }
 
+  /// Makes room for the costs of this number of devices, summed over the stages.
+  void reserve(std::size_t devices) { costs_.reserve(devices); }
+
   /// Adds the next stage: its costs on its devices, in their order.
   void add(const std::vector<StageCost>& replicas) {
     costs_.insert(costs_.end(), replicas.begin(), replicas.end());

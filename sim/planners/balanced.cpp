@@ -44,9 +44,15 @@ std::vector<double> times_of(const PlannerInput& input, const StageShape& shape,
   std::vector<double> times;
   std::vector<LayerId> divided;
   if (input.options.divides_vocabulary) divided = vocabulary_layers(input.model);
+  std::map<LayerId, double> time_of;  // Most layers are alike.
   for (const LayerId i : input.model.layers.ids()) {
     if (std::find(divided.begin(), divided.end(), i) != divided.end()) {
       times.push_back(0);
+      continue;
+    }
+    const auto [entry, is_new] = time_of.try_emplace(input.costs.alike(i));
+    if (!is_new) {
+      times.push_back(entry->second);
       continue;
     }
     const LayerCost cost = input.costs.at(i, shape, type, load);
@@ -54,7 +60,7 @@ std::vector<double> times_of(const PlannerInput& input, const StageShape& shape,
     // Which layers are the first of a stage is not known yet; they are added once it is.
     if (input.trains && shape.recomputation != Recomputation::None && shape.recomputed_layers == 0)
       time += input.costs.passes(i, shape, type, load).recompute.time.total();
-    times.push_back(time.value);
+    times.push_back(entry->second = time.value);
   }
   return times;
 }

@@ -213,9 +213,13 @@ std::vector<const Argument*> by_heading(const Command& command) {
   return order;
 }
 
-void add_command(CLI::App& app, const Command& command, Arguments& arguments) {
+CLI::App* add_command(CLI::App& app, const Command& command) {
   CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
   sub->group(std::string(command.group));
+  return sub;
+}
+
+void add_options(CLI::App* sub, const Command& command, Arguments& arguments) {
   sub->get_help_ptr()->group("Common");
   if (!command.example.empty()) sub->footer("Example:\n  " + std::string(command.example));
   for (const Argument* argument : by_heading(command)) {
@@ -268,7 +272,9 @@ std::vector<char*> with_program_words(int argc, char** argv) {
   return words;
 }
 
-[[noreturn]] void refuse_words(int argc, char** argv, const std::vector<std::string>& names, const CLI::ParseError& e) {
+[[noreturn]] void refuse_words(int argc, char** argv, const CLI::ParseError& e) {
+  std::vector<std::string> names;
+  for (const Command* command : commands::catalog()) names.emplace_back(command->name);
   const std::string word = argc > 1 ? argv[1] : "";
   const bool is_command = std::find(names.begin(), names.end(), word) != names.end();
   if (!is_command && !word.empty() && word.front() != '-')
@@ -326,20 +332,20 @@ int run(int given_argc, char** given_argv) {
   app.set_version_flag("--version", version_text);  // Only when asked: it looks for a GPU driver.
   app.require_subcommand(0, 1);
   app.footer("stagecraft COMMAND --help shows the options of a command.");
-  std::vector<Arguments> arguments(commands::catalog().size());
-  std::vector<std::string> names;
-  for (const std::size_t i : commands_by_group()) add_command(app, *commands::catalog()[i], arguments[i]);
-  for (const Command* command : commands::catalog()) names.emplace_back(command->name);
   if (argc > 1 && std::string(argv[1]) == "help") {  // Many tools accept `help`.
     std::swap(argv[1], argv[argc - 1]);
     static std::string help = "--help";
     argv[argc - 1] = help.data();
   }
-  for (const Command* command : commands::catalog())
-    if (argc > 1 && command->name == argv[1]) {
-      check_options(*command, argc, argv);
-      check_brackets(*command, argc, argv);
-    }
+  const Command* chosen = argc > 1 ? find_in(commands::catalog(), argv[1]) : nullptr;
+  Arguments arguments;
+  if (chosen) {  // The others would cost each start five milliseconds.
+    add_options(add_command(app, *chosen), *chosen, arguments);
+    check_options(*chosen, argc, argv);
+    check_brackets(*chosen, argc, argv);
+  } else {
+    for (const std::size_t i : commands_by_group()) add_command(app, *commands::catalog()[i]);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -350,11 +356,9 @@ int run(int given_argc, char** given_argv) {
     print(std::string(e.what()) + "\n");
     return 0;
   } catch (const CLI::ParseError& e) {
-    refuse_words(argc, argv, names, e);
+    refuse_words(argc, argv, e);
   }
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (app.got_subcommand(names[i])) return run_command(*commands::catalog()[i], arguments[i]);
-  }
+  if (chosen) return run_command(*chosen, arguments);
   print(wrap_lines(app.help(), text_width()));
   return 0;
 }

@@ -74,7 +74,7 @@ TEST_CASE("what is hidden of a collective depends on the work next to it, or on 
   CHECK(exchange(3, 2, 2).exposed_share() == 0);
   CHECK(exchange(0, 1, 0).exposed_share() == 1);
   Collective weights = exchange(0, 1, 5);
-  weights.hiding = Hiding::Pass;
+  weights.ahead = true;
   CHECK(weights.exposed_share() == 0);
   CHECK(cost_of(exchanges()).value == 2 + 4 + 1);
   CHECK(exposed_of(exchanges()).value == 2 + 2 + 1);

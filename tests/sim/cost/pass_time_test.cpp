@@ -53,22 +53,22 @@ TEST_CASE("where the host waits for each kernel, launches and kernels add up") {
 }
 
 TEST_CASE("what the pass as a whole hides runs next to it, everything else after it") {
-  const auto with_weights = [&](double seconds, Hiding hiding) {
-    const Collective weights{.axis = Axis::Data, .hiding = hiding, .rounds = 2, .cost = Seconds{seconds / 2}};
+  const auto with_weights = [&](double seconds, bool ahead) {
+    const Collective weights{.axis = Axis::Data, .ahead = ahead, .rounds = 2, .cost = Seconds{seconds / 2}};
     return time_with({weights, of_tensor(1)}, "plain");
   };
-  CHECK(with_weights(4, Hiding::Pass).total().value == 4.5);
-  CHECK(with_weights(6, Hiding::Pass).total().value == 6);
-  CHECK(with_weights(6, Hiding::Pass).data.value == 1.5);
-  CHECK(with_weights(6, Hiding::Work).total().value == 10.5);
-  CHECK(with_weights(6, Hiding::Work).data.value == 6);
-  Collective half{.axis = Axis::Data, .hiding = Hiding::Pass, .cost = Seconds{6}, .shown = 0.5};
+  CHECK(with_weights(4, true).total().value == 4.5);
+  CHECK(with_weights(6, true).total().value == 6);
+  CHECK(with_weights(6, true).data.value == 1.5);
+  CHECK(with_weights(6, false).total().value == 10.5);
+  CHECK(with_weights(6, false).data.value == 6);
+  Collective half{.axis = Axis::Data, .ahead = true, .cost = Seconds{6}, .shown = 0.5};
   CHECK(time_with({half}, "plain").data.value == 3);  // The other half runs next to kernels.
   half.shown = 1;
   CHECK(time_with({half}, "plain").data.value == 6);
   CHECK(half.exposed_share() == 1);
   const Accelerator device = simple();
-  const Collectives weights{{.axis = Axis::Data, .hiding = Hiding::Pass, .cost = Seconds{6}}};
+  const Collectives weights{{.axis = Axis::Data, .ahead = true, .cost = Seconds{6}}};
   const TimeByClass kernels = kernel_time(two_kernels(), device);
   CHECK(pass_time(kernels, 0, weights, device, software_stack("plain"), Seconds{2}).data.value == 0.5);
 }

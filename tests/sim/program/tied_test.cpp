@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include "tests/support/devices.hpp"
@@ -73,7 +74,7 @@ std::string members(const Program& program, const CollectiveCall& c) {
 /// together.
 class Before {
  public:
-  explicit Before(const Program& p) : p_(p), ended_(p.size(), std::vector<bool>(p.size(), false)) {
+  explicit Before(const Program& p) : ended_(p.size(), std::vector<std::uint64_t>((p.size() + 63) / 64)) {
     for (std::size_t n = 0; n < p.size(); ++n) {
       const InstructionId id{n};
       const Instruction& i = p.at(id);
@@ -87,16 +88,16 @@ class Before {
         for (const InstructionId w : p.waits_for(one)) add(n, w);
     }
   }
-  bool ended(InstructionId first, std::size_t when) const { return ended_[when][first.value]; }
+  bool ended(InstructionId first, std::size_t when) const {
+    return (ended_[when][first.value / 64] >> (first.value % 64) & 1) != 0;
+  }
 
  private:
   void add(std::size_t n, InstructionId w) {
-    ended_[n][w.value] = true;
-    for (std::size_t i = 0; i < p_.size(); ++i)
-      if (ended_[w.value][i]) ended_[n][i] = true;
+    ended_[n][w.value / 64] |= std::uint64_t{1} << (w.value % 64);
+    for (std::size_t word = 0; word < ended_[n].size(); ++word) ended_[n][word] |= ended_[w.value][word];
   }
-  const Program& p_;
-  std::vector<std::vector<bool>> ended_;
+  std::vector<std::vector<std::uint64_t>> ended_;  ///< [when]: a bit for each instruction.
 };
 
 bool makes_gradient(const Instruction& i) {
