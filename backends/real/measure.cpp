@@ -121,7 +121,7 @@ Profile measure(const ProfileRequest& request, const KernelFactory& factory) {
   measure_parameter_collectives(request, factory, timer, profile);
   measure_updates(request, factory, profile);
   profile.operation = measure_op_overhead([&](const Program& program) { return execute(program, factory, {}); });
-  const MessageFigures messages = measure_messages(wait_for_message(request, profile));
+  const MessageFigures messages = measure_messages(wait_for_message(request, profile), request.seconds);
   profile.latency = messages.latency;
   profile.bandwidth = messages.bandwidth;
   return profile;

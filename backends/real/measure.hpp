@@ -24,8 +24,9 @@ struct MessageFigures {
 inline constexpr double kShortWait = 2e-4;  ///< Seconds, twenty times as long as a thread spins.
 
 /// Runs a program of two devices that pass a message back and forth, once small and once large. Each computes for
-/// `wait` seconds while the other one waits: the longer a thread sleeps, the longer it takes to wake up.
-MessageFigures measure_messages(double wait = kShortWait);
+/// `wait` seconds while the other one waits: the longer a thread sleeps, the longer it takes to wake up. With less than
+/// one second to measure there are fewer rounds.
+MessageFigures measure_messages(double wait = kShortWait, double seconds = 1);
 
 /// What an op of a stage takes in addition to its layers: the median op of a model whose layers take almost no time.
 Seconds measure_op_overhead(const std::function<Timeline(const Program&)>& run);

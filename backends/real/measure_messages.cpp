@@ -14,7 +14,7 @@
 namespace stagecraft::real {
 namespace {
 
-constexpr int kRounds = 100;
+constexpr int kRounds = 100, kFewestRounds = 20;
 
 /// Computes for a while, so that the other thread sleeps when its message comes, as a stage that has waited for one
 /// does; a thread that still spins would take it ten times as fast. A message is copied from memory to other memory,
@@ -87,9 +87,9 @@ double median_gap(const Program& p, const Times& t) {
   return median(std::move(gaps));
 }
 
-double message_seconds(std::size_t bytes, double wait) {
+double message_seconds(std::size_t bytes, double wait, int rounds) {
   PingPong actions(bytes, wait);
-  const Program p = back_and_forth(kRounds);
+  const Program p = back_and_forth(rounds);
   return median_gap(p, run_program(p, actions, nullptr, {}));
 }
 
@@ -134,9 +134,10 @@ double op_seconds() {
 
 }  // namespace
 
-MessageFigures measure_messages(double wait) {
+MessageFigures measure_messages(double wait, double seconds) {
   constexpr std::size_t kFew = 64, kMany = std::size_t{4} << 20;
-  const double few = message_seconds(kFew, wait), many = message_seconds(kMany, wait);
+  const int rounds = static_cast<int>(std::clamp<double>(kRounds * seconds, kFewestRounds, kRounds));
+  const double few = message_seconds(kFew, wait, rounds), many = message_seconds(kMany, wait, rounds);
   // Other load may delay the small message more than the large one. No message is faster than a copy of its bytes.
   const double carried = std::max(many - few, copy_seconds(kMany));
   return {Seconds{op_seconds()}, Seconds{few}, Bandwidth{(kMany - kFew) / carried}};

@@ -10,6 +10,7 @@
 #include "sim/cluster/collective_cost.hpp"
 #include "sim/core/text.hpp"
 #include "sim/cost/device_figures.hpp"
+#include "sim/experiment/fold_replicas.hpp"
 #include "sim/experiment/scenario.hpp"
 
 namespace stagecraft {
@@ -259,7 +260,8 @@ std::optional<SimulatedRun> RepeatedRun::simulate(const Accelerator& device, dou
   try {
     if (!experiment_ || card_factor_ != card_factor) experiment_ = experiment_of(run_, device, card_factor);
     card_factor_ = card_factor;
-    const CompiledExperiment c = compile(with_figures(*experiment_, device, pass_overlap));
+    const PlannedExperiment planned = plan_experiment(with_figures(*experiment_, device, pass_overlap));
+    const CompiledExperiment c = compile_for_report(planned, "ideal");
     const Report report = run(c, "ideal").report;
     SimulatedRun result{.time = report.makespan,
                         .memory = {},

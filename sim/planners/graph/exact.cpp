@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bitset>
 #include <numeric>
-#include <tuple>
 #include <unordered_map>
 
 #include "sim/core/diagnostic.hpp"
@@ -246,8 +245,9 @@ class ExactPartitionSearch {
       states.clear();
       for (std::size_t c = 0; c < chains.size(); ++c) states.push_back(state_of(chains[c], set, next, c));
       std::sort(states.begin(), states.end(), [](const State& a, const State& b) {
-        return std::tie(b.placed, a.next.depth, a.next.path, a.chain) <
-               std::tie(a.placed, b.next.depth, b.next.path, b.chain);
+        if (a.placed != b.placed) return a.placed > b.placed;
+        if (a.next.depth != b.next.depth) return a.next.depth < b.next.depth;
+        return a.next.path != b.next.path ? a.next.path < b.next.path : a.chain < b.chain;
       });
       for (std::size_t c = 0; c < chains.size(); ++c) {
         label.moved.push_back(static_cast<std::uint8_t>(states[c].chain));
