@@ -251,7 +251,7 @@ def shared_work(folder):
     hosts = local_hosts(2)
     results = ends([start([stagecraft, "sweep", *points, "--out", str(folder / f"{rank}.db"), "--hosts", hosts, "--rank", str(rank)]) for rank in range(2)])
     check([r[0] for r in results] == [0, 0] and results[0][1] == alone != "" and results[1][1] == "", "a sweep over TCP", str(results))
-    command = [stagecraft, "search", "scenarios/examples/quickstart.yaml", "--schedules", "1f1b,gpipe", "--format", "csv"]
+    command = [stagecraft, "search", "scenarios/examples/quickstart.yaml", "--schedules", "1f1b,gpipe", "--most", "30", "--format", "csv"]
     alone = run(command).stdout
     results = run_each(2, lambda rank: command)
     check([r[0] for r in results] == [0, 0] and results[0][1] == alone != "", "a search over TCP", str(results))
