@@ -20,7 +20,7 @@ namespace stagecraft::config {
 namespace {
 
 constexpr const char* kReuse = "use base and override";
-constexpr std::size_t kMostKnownFiles = 64, kLargestKnownFile = 1 << 16;  // Their trees have some tens of MB at most.
+constexpr std::size_t kMostKnownFiles = 64, kLargestKnownFile = 1 << 16;  // Limits of the cache.
 
 bool is_utf8(std::string_view text) {
   for (std::size_t odd = 0; (odd = first_odd_byte(text)) != std::string_view::npos; text.remove_prefix(odd + 1))
@@ -189,11 +189,10 @@ Value parse_yaml(std::string_view text, const std::string& file, Problems& probl
 }
 
 Value parse_yaml_file(const std::string& file, Problems& problems) {
-  // The runs of a search or a sweep name the same files, and a tree is copied in a tenth of the time that reading
-  // takes.
+  // The runs of a search or a sweep name the same files, and copying a tree is quicker than parsing its text.
   static std::mutex mutex;
-  static std::map<std::string, std::pair<std::string, Value>>
-      read_trees;  // [file]: its text and the tree of this text.
+  // The cache has the text of each file, and the tree of this text.
+  static std::map<std::string, std::pair<std::string, Value>> read_trees;
   try {
     const std::string text = read_file(file);
     {

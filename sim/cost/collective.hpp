@@ -24,7 +24,7 @@ struct Collective {
   bool ring = false;      ///< Parts go around a ring next to the attention on the part before them.
   bool combines = false;  ///< Rows come back from experts.
   bool parallel = false;  ///< Starts together with the collective before it in the list.
-  bool ahead = false;     ///< All that its pass computes hides it and all others like it together.
+  bool ahead = false;     ///< The computation of its pass hides it, together with all others ahead.
   int rounds = 1;
   Seconds cost{};  ///< One round by itself, by the price list; of the longest collective, where several start together.
   Seconds hidden{};  ///< Work next to a round: what takes longer is waited for.

@@ -15,7 +15,7 @@
 namespace stagecraft {
 namespace {
 
-/// Some tens of MiB. More are found where sequences are packed, and each micro-batch has a load of its own.
+/// Limits the memory of the cache: with packed sequences each micro-batch may have a different load.
 constexpr std::size_t kMostKnownPasses = 10000;
 
 // A rate of zero is unknown, so it sets no limit.

@@ -339,7 +339,7 @@ int run(int given_argc, char** given_argv) {
   }
   const Command* chosen = argc > 1 ? find_in(commands::catalog(), argv[1]) : nullptr;
   Arguments arguments;
-  if (chosen) {  // The others would cost each start five milliseconds.
+  if (chosen) {  // The options of the others would slow down each start.
     add_options(add_command(app, *chosen), *chosen, arguments);
     check_options(*chosen, argc, argv);
     check_brackets(*chosen, argc, argv);
